@@ -1,0 +1,2 @@
+//! The wirespeed command line.
+fn main() {}

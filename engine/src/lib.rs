@@ -1,0 +1,1 @@
+//! wirespeed: S3 at the speed of the wire.

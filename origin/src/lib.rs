@@ -1,0 +1,1 @@
+//! An embedded S3 server.

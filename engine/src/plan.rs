@@ -341,7 +341,8 @@ mod tests {
 
     #[test]
     fn no_part_size_is_one_part() {
-        assert!(download_parts(7..u64::MAX, 0).eq([7..u64::MAX]));
+        let mut parts = download_parts(7..u64::MAX, 0);
+        assert_eq!((parts.next(), parts.next()), (Some(7..u64::MAX), None));
         assert_eq!(download_parts(7..7, 0).len(), 0);
     }
 }

@@ -26,8 +26,11 @@
 //! the kernel (`mmap`, `madvise`, `pread`) by the allocator, so that Miri can run every test:
 //!
 //! ```text
-//! cargo +nightly miri test -p wirespeed --features portable --lib buffer::
+//! MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p wirespeed \
+//!     --features portable,internals --lib buffer::
 //! ```
+//!
+//! (Without isolation because one test reads a file.)
 
 mod class;
 mod frozen;

@@ -87,7 +87,12 @@ impl Pool {
     /// Gives back what has been idle for longer than the configuration allows. Meant for a tick; the
     /// pool also does it by itself, at most once in that time, when memory comes back.
     pub fn trim(&self) {
-        self.0.trim(Instant::now());
+        self.trim_at(Instant::now());
+    }
+
+    /// As if it were `now`.
+    pub(super) fn trim_at(&self, now: Instant) {
+        self.0.trim(now);
     }
 
     /// What the pool holds at the moment.

@@ -4,7 +4,7 @@ use super::class;
 use super::*;
 use proptest::prelude::*;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(3_600);
 
@@ -102,22 +102,30 @@ fn what_is_beyond_the_bound_goes_back_at_once() {
 
 #[test]
 fn trimming_gives_back_what_is_idle_and_nothing_else() {
-    let pool = pool(1 << 30, Duration::from_millis(30));
+    let pool = pool(1 << 30, LONG);
     let mut kept = pool.reserve(100_000).unwrap();
     let slot = stamped(&mut kept, 7);
+    let begin = Instant::now();
     drop([5_000, 100_000, 9 << 20].map(|len| pool.reserve(len).unwrap()));
     let full = pool.stats();
-    pool.trim();
+    pool.trim_at(begin + LONG - Duration::from_millis(1));
     assert_eq!(pool.stats(), full, "not idle for long enough");
-    std::thread::sleep(Duration::from_millis(40));
-    pool.trim();
+    pool.trim_at(Instant::now() + LONG);
     // The slab that holds the one in use stays, whole.
     let slab = class::slab(class::of(100_000));
     assert_eq!(pool.stats().mapped, slab);
     assert!(is_all(slot.filled(), 7));
     drop((slot, kept));
-    std::thread::sleep(Duration::from_millis(40));
-    // Without a tick: memory that comes back later takes the old along.
+    pool.trim_at(Instant::now() + LONG);
+    assert_eq!(pool.stats().mapped, 0);
+}
+
+#[test]
+fn memory_that_comes_back_takes_the_old_along() {
+    let pool = pool(1 << 30, Duration::from_millis(5));
+    drop(pool.reserve(100_000).unwrap());
+    drop(pool.reserve(9 << 20).unwrap());
+    std::thread::sleep(Duration::from_millis(12));
     drop(pool.reserve(5_000).unwrap());
     assert_eq!(pool.stats().mapped, class::slab(class::of(5_000)));
 }

@@ -89,8 +89,9 @@ impl Slot {
     }
 
     /// Reads from `file` at `offset` bytes, at most `max` bytes and at most what has room, in one
-    /// system call that is repeated when a signal interrupts it. Returns how many bytes came; 0 when
-    /// `offset` is at or past the end of the file, or when no byte was asked for. Blocks on the disk.
+    /// system call that is repeated when a signal interrupts it. Returns how many bytes came, which
+    /// may be fewer than there are; 0 when `offset` is at or past the end of the file, or when no byte
+    /// was asked for. Blocks on the disk.
     ///
     /// # Errors
     /// What the system says, or an offset that no file can have.

@@ -261,8 +261,7 @@ impl Connection {
             self.watchdog.moved();
             poll_fn(|cx| self.poll_body(cx, slot, wanted as usize)).await?
         } else {
-            let count = early.len().min(wanted as usize);
-            slot.put_slice(&early[..count]);
+            let count = slot.put_slice(&early[..early.len().min(wanted as usize)]);
             self.consumed += count;
             count
         } as u64;
@@ -300,8 +299,8 @@ impl Connection {
                 "the body is longer than the range that the head describes".to_owned(),
             ));
         }
-        slot.put_slice(&arrived);
-        Ok(count)
+        // All of it fits: `most` is at most the slot's room.
+        Ok(slot.put_slice(&arrived) as u64)
     }
 
     /// Appends what arrives next of the body; 0 is its end.

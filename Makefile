@@ -132,8 +132,11 @@ $(GO_BINS): .tools/bin/%: tools/go/%/go.mod tools/go/%/go.sum | need-go
 	cd tools/go/$* && go build -mod=readonly -trimpath -ldflags '-s -w' -o $(TOOLS)/bin/$* $(GO_PACKAGE)
 .tools/bin/rclone: tools/go/rclone/main.go
 
-.tools/bin/cargo-deny: tools/versions.mk | need-rust need-cc
-	env -u CARGO_TARGET_DIR cargo install --quiet --locked --force --root .tools --no-default-features cargo-deny@$(CARGO_DENY_VERSION)
+# Its own release profile spends minutes on link-time optimisation that a check
+# of a second has no use for.
+.tools/bin/cargo-deny: tools/versions.mk | need-rust
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+	    env -u CARGO_TARGET_DIR cargo install --quiet --locked --force --root .tools --no-default-features cargo-deny@$(CARGO_DENY_VERSION)
 	touch $@
 
 # ---------------------------------------------------------------- prerequisites

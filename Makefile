@@ -22,6 +22,7 @@ export PATH := $(TOOLS)/bin:$(PATH)
 GO_TOOLS  := s5cmd versitygw rclone
 GO_BINS   := $(GO_TOOLS:%=.tools/bin/%)
 LIMIT     := lab/drivers/limit
+PEERS     := lab/drivers/rust/Cargo.toml
 TEST_DIRS := tests $(wildcard lab/tests)
 # Features that change how the engine is built, each tested in its own pass.
 PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
@@ -37,7 +38,7 @@ demo: release limit .venv/.stamp ## build, start the server, move data, print ho
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.demo
 
 .PHONY: bench
-bench: release limit .venv/.stamp ## run the benchmarks and write their records
+bench: release drivers .venv/.stamp ## run the benchmarks and write their records
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.figures
 
 .PHONY: test
@@ -51,7 +52,7 @@ setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny ## install the pinned tools
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(CARGO_TARGET_DIR) .demo
+	rm -rf $(CARGO_TARGET_DIR) .demo $(dir $(PEERS))target
 	test ! -f $(LIMIT)/Makefile || $(MAKE) -C $(LIMIT) clean
 
 .PHONY: distclean
@@ -68,6 +69,10 @@ release: | need-rust
 .PHONY: limit
 limit: | need-cc
 	$(MAKE) -C $(LIMIT)
+
+.PHONY: drivers
+drivers: limit | need-rust
+	env -u CARGO_TARGET_DIR cargo build --locked --release --manifest-path $(PEERS)
 
 # ---------------------------------------------------------------- tests
 
@@ -88,6 +93,7 @@ test-python: .venv/.stamp $(GO_BINS) | need-rust
 .PHONY: check-rust
 check-rust: | need-rust
 	cargo fmt --all --check
+	cargo fmt --all --check --manifest-path $(PEERS)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 

@@ -1,4 +1,4 @@
-"""The harness sees what it is there to see: exit codes, secrets, an interrupt that is not obeyed."""
+"""The harness sees what it is there to see: exit codes, secrets, how long an interrupt takes."""
 
 from __future__ import annotations
 

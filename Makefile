@@ -47,6 +47,12 @@ test: test-rust test-python ## run every test
 .PHONY: check
 check: check-rust check-directions check-python check-prose check-deny ## formatting, lints, directions, licences, spelling
 
+.PHONY: fmt
+fmt: .venv/.stamp | need-rust ## format everything
+	cargo fmt --all
+	cargo fmt --all --manifest-path $(PEERS)
+	$(VENV)/bin/ruff format --quiet .
+
 .PHONY: setup
 setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny ## install the pinned tools and nothing else
 

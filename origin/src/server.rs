@@ -148,46 +148,19 @@ impl Builder {
     /// buckets of one name.
     pub async fn start(self) -> io::Result<Running> {
         let store = Arc::new(self.store()?);
-        let protocol = Protocol {
-            store,
-            etag: self.etag,
-            least_part: self.least_part,
-            region: self.region.into(),
-        };
+        let protocol = Protocol { store, etag: self.etag, least_part: self.least_part, region: self.region.into() };
         let mut s3 = S3ServiceBuilder::new(protocol);
-        s3.set_auth(Keys {
-            access_key: self.access_key,
-            secret_key: self.secret_key.into(),
-        });
-        s3.set_access(Access {
-            anonymous: self.anonymous,
-        });
+        s3.set_auth(Keys { access_key: self.access_key, secret_key: self.secret_key.into() });
+        s3.set_access(Access { anonymous: self.anonymous });
         let counters = Arc::new(Counters::default());
-        let shared = Shared {
-            s3: s3.build(),
-            counters: counters.clone(),
-            request_ids: AtomicU64::new(1),
-        };
-        let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("can't listen on {}: {error}", self.listen),
-            )
-        })?;
+        let shared = Shared { s3: s3.build(), counters: counters.clone(), request_ids: AtomicU64::new(1) };
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .map_err(|error| io::Error::new(error.kind(), format!("can't listen on {}: {error}", self.listen)))?;
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
-        let accepting = Accepting {
-            listener,
-            shared: Arc::new(shared),
-            control: self.control_from_anywhere,
-            stopped,
-        };
-        Ok(Running {
-            address,
-            counters,
-            stop,
-            accepting: Some(tokio::spawn(accepting.run())),
-        })
+        let accepting = Accepting { listener, shared: Arc::new(shared), control: self.control_from_anywhere, stopped };
+        Ok(Running { address, counters, stop, accepting: Some(tokio::spawn(accepting.run())) })
     }
 
     fn store(&self) -> io::Result<Store> {
@@ -195,21 +168,13 @@ impl Builder {
             None => Store::in_memory(),
             Some(path) => {
                 let explain = |error: io::Error| {
-                    io::Error::new(
-                        error.kind(),
-                        format!("can't keep objects in {}: {error}", path.display()),
-                    )
+                    io::Error::new(error.kind(), format!("can't keep objects in {}: {error}", path.display()))
                 };
-                Directory::open(path)
-                    .and_then(Store::in_directory)
-                    .map_err(explain)?
+                Directory::open(path).and_then(Store::in_directory).map_err(explain)?
             }
         };
         for (name, series) in &self.synthetic {
-            made(
-                name,
-                store.create_synthetic(valid(name)?, Synthetic::new(series.clone())),
-            )?;
+            made(name, store.create_synthetic(valid(name)?, Synthetic::new(series.clone())))?;
         }
         for name in &self.discarding {
             made(name, store.create_discarding(valid(name)?))?;
@@ -238,10 +203,7 @@ fn valid(name: &str) -> io::Result<&str> {
 fn made(name: &str, result: Result<(), BucketRefusal>) -> io::Result<()> {
     result.map_err(|refusal| match refusal {
         BucketRefusal::Io(error) => error,
-        _ => io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            format!("two buckets are called {name}"),
-        ),
+        _ => io::Error::new(io::ErrorKind::AlreadyExists, format!("two buckets are called {name}")),
     })
 }
 

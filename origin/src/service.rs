@@ -52,9 +52,7 @@ impl Service {
         }
         let counters = &self.shared.counters;
         counters.request(classify(request.method(), request.uri(), request.headers()));
-        let response = hyper::service::Service::call(&self.shared.s3, request)
-            .await
-            .map_err(Failure::from)?;
+        let response = hyper::service::Service::call(&self.shared.s3, request).await.map_err(Failure::from)?;
         let mut response = response.map(Answer::S3);
         counters.answered(response.status());
         self.sign(&mut response);
@@ -67,18 +65,13 @@ impl Service {
         if let Ok(id) = HeaderValue::from_str(&format!("{id:016X}")) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
-        response
-            .headers_mut()
-            .insert(SERVER, HeaderValue::from_static("wirespeed-origin"));
+        response.headers_mut().insert(SERVER, HeaderValue::from_static("wirespeed-origin"));
     }
 
     /// `GET /-/stats`, `POST /-/reset`: outside the names that a bucket can have.
     fn control(&self, request: &Request<Incoming>) -> Response<Answer> {
         let (status, text) = match (self.control, request.method(), request.uri().path()) {
-            (false, _, _) => (
-                StatusCode::FORBIDDEN,
-                r#"{"error":"only from loopback"}"#.to_owned(),
-            ),
+            (false, _, _) => (StatusCode::FORBIDDEN, r#"{"error":"only from loopback"}"#.to_owned()),
             (true, &Method::GET, "/-/stats") => (StatusCode::OK, self.stats()),
             (true, &Method::POST, "/-/reset") => {
                 let before = self.stats();
@@ -92,9 +85,7 @@ impl Service {
         };
         let mut response = Response::new(Answer::Whole(text.into()));
         *response.status_mut() = status;
-        response
-            .headers_mut()
-            .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
     }
 
@@ -117,10 +108,7 @@ impl Body for Answer {
     type Data = Bytes;
     type Error = Failure;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
         match &mut *self {
             Self::S3(body) => Pin::new(body).poll_frame(cx),
             Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),

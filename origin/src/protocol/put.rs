@@ -42,14 +42,7 @@ impl Protocol {
             checksum: checksums::given!(input),
             trailers: request.trailing_headers.take(),
         };
-        let received = self
-            .receive(
-                stored,
-                upload,
-                &request.headers,
-                request.credentials.is_some(),
-            )
-            .await?;
+        let received = self.receive(stored, upload, &request.headers, request.credentials.is_some()).await?;
         let head = head_of!(request.input);
         let object = Object {
             head,
@@ -61,16 +54,11 @@ impl Protocol {
             content: received.content,
         };
         let content = object.content.clone();
-        let object = stored
-            .insert(&request.input.key, object, &condition)
-            .map_err(|refusal| {
-                drop_files(&content);
-                refused(refusal)
-            })?;
-        let mut output = PutObjectOutput {
-            e_tag: Some(etag(&object.etag)),
-            ..Default::default()
-        };
+        let object = stored.insert(&request.input.key, object, &condition).map_err(|refusal| {
+            drop_files(&content);
+            refused(refusal)
+        })?;
+        let mut output = PutObjectOutput { e_tag: Some(etag(&object.etag)), ..Default::default() };
         checksums::show!(output, object.checksum.as_ref());
         Ok(S3Response::new(output))
     }
@@ -85,28 +73,18 @@ impl Protocol {
     ) -> S3Result<Received> {
         refuse_unsigned_framing(headers, signed)?;
         if upload.length.is_some_and(|length| length > LARGEST) {
-            return Err(s3_error!(
-                EntityTooLarge,
-                "Your proposed upload exceeds the maximum allowed size of 5 GiB"
-            ));
+            return Err(s3_error!(EntityTooLarge, "Your proposed upload exceeds the maximum allowed size of 5 GiB"));
         }
         let md5 = upload.md5.as_deref().map(decode_md5).transpose()?;
         let algorithm = upload.checksum.as_ref().map(|checksum| checksum.algorithm);
         let algorithm = algorithm.or_else(|| checksums::announced(headers));
-        let mut intake =
-            Intake::open(&stored.shelf, self.etag, md5.is_some(), algorithm).map_err(internal)?;
+        let mut intake = Intake::open(&stored.shelf, self.etag, md5.is_some(), algorithm).map_err(internal)?;
         if let Some(mut body) = upload.body {
             while let Some(frame) = body.next().await {
-                intake
-                    .push(frame.map_err(broken_body)?)
-                    .await
-                    .map_err(internal)?;
+                intake.push(frame.map_err(broken_body)?).await.map_err(internal)?;
             }
         }
-        if upload
-            .length
-            .is_some_and(|length| length != intake.size() as i64)
-        {
+        if upload.length.is_some_and(|length| length != intake.size() as i64) {
             return Err(s3_error!(
                 IncompleteBody,
                 "You did not provide the number of bytes specified by the Content-Length HTTP header"
@@ -124,10 +102,7 @@ impl Protocol {
 
 fn verify(received: &Received, md5: Option<[u8; 16]>, promised: Option<Checksum>) -> S3Result<()> {
     if md5.is_some() && md5 != received.md5 {
-        return Err(s3_error!(
-            BadDigest,
-            "The Content-MD5 you specified did not match what we received"
-        ));
+        return Err(s3_error!(BadDigest, "The Content-MD5 you specified did not match what we received"));
     }
     match (&received.checksum, promised) {
         (Some(computed), Some(promised)) if *computed != promised => Err(s3_error!(
@@ -136,15 +111,8 @@ fn verify(received: &Received, md5: Option<[u8; 16]>, promised: Option<Checksum>
             computed.algorithm
         )),
         (Some(computed), None) => {
-            let message = format!(
-                "A {:?} trailer was announced and did not come",
-                computed.algorithm
-            );
-            Err(error_called(
-                "MalformedTrailerError",
-                StatusCode::BAD_REQUEST,
-                message,
-            ))
+            let message = format!("A {:?} trailer was announced and did not come", computed.algorithm);
+            Err(error_called("MalformedTrailerError", StatusCode::BAD_REQUEST, message))
         }
         _ => Ok(()),
     }
@@ -153,23 +121,15 @@ fn verify(received: &Received, md5: Option<[u8; 16]>, promised: Option<Checksum>
 /// A body in aws-chunked framing is only taken apart when the request is signed: unsigned, its framing would be
 /// kept as if it were content.
 fn refuse_unsigned_framing(headers: &HeaderMap, signed: bool) -> S3Result<()> {
-    let framed = headers
-        .get("x-amz-content-sha256")
-        .is_some_and(|value| value.as_bytes().starts_with(b"STREAMING-"));
+    let framed = headers.get("x-amz-content-sha256").is_some_and(|value| value.as_bytes().starts_with(b"STREAMING-"));
     if framed && !signed {
-        return Err(s3_error!(
-            NotImplemented,
-            "An anonymous request can't have an aws-chunked body here"
-        ));
+        return Err(s3_error!(NotImplemented, "An anonymous request can't have an aws-chunked body here"));
     }
     Ok(())
 }
 
 fn decode_md5(value: &str) -> S3Result<[u8; 16]> {
-    let decoded = STANDARD
-        .decode(value)
-        .ok()
-        .and_then(|bytes| bytes.try_into().ok());
+    let decoded = STANDARD.decode(value).ok().and_then(|bytes| bytes.try_into().ok());
     decoded.ok_or_else(|| s3_error!(InvalidDigest, "The Content-MD5 you specified is not valid."))
 }
 
@@ -183,9 +143,5 @@ fn broken_body(error: s3s::StdError) -> S3Error {
     } else {
         "IncompleteBody"
     };
-    error_called(
-        code,
-        StatusCode::BAD_REQUEST,
-        format!("The request body could not be taken in: {text}"),
-    )
+    error_called(code, StatusCode::BAD_REQUEST, format!("The request body could not be taken in: {text}"))
 }

@@ -63,6 +63,33 @@ fn a_larger_block_serves_within_bounds_and_the_best_one_first() {
 }
 
 #[test]
+fn full_slabs_give_nothing_more() {
+    let pool = pool(1 << 30, LONG);
+    for len in [5_000, 100_000, 1 << 20] {
+        let class = class::of(len);
+        let pieces = class::slab(class) / class::size(class);
+        // Twice: fresh pieces, and ones that came back.
+        for _ in 0..2 {
+            let mut held: Vec<_> = (0..2 * pieces + 1).map(|_| pool.reserve(len).unwrap()).collect();
+            let mut starts: Vec<_> = held.iter_mut().map(|target| target.whole().filled().as_ptr().addr()).collect();
+            starts.sort_unstable();
+            assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= len));
+            assert_eq!(pool.stats().mapped, 3 * class::slab(class));
+        }
+        pool.trim_at(Instant::now() + LONG);
+    }
+}
+
+#[test]
+fn going_back_and_forth_keeps_one_slab_and_one_block() {
+    let pool = pool(32 << 20, LONG);
+    for _ in 0..50 {
+        drop((pool.reserve(100_000).unwrap(), pool.reserve(8 << 20).unwrap()));
+        assert_eq!(pool.stats().idle, 24 << 20);
+    }
+}
+
+#[test]
 fn tiny_and_empty_lengths_map_nothing() {
     let pool = pool(1 << 30, LONG);
     let mut held = [0, 1, class::TINY_MAX].map(|len| pool.reserve(len).unwrap());

@@ -13,11 +13,9 @@ fn path(bencher: divan::Bencher<'_, '_>, name: &str) {
     // A hundred rounds make the preparation of a path disappear.
     const ROUNDS: usize = 100;
     let run: Option<Path> = PATHS.iter().find(|path| path.0 == name).map(|path| path.1);
-    bencher
-        .counter(divan::counter::ItemsCount::new(ROUNDS))
-        .bench(|| {
-            if let Some(run) = run {
-                run(ROUNDS);
-            }
-        });
+    bencher.counter(divan::counter::ItemsCount::new(ROUNDS)).bench(|| {
+        if let Some(run) = run {
+            run(ROUNDS);
+        }
+    });
 }

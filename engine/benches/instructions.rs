@@ -46,10 +46,7 @@ struct Count {
 }
 
 fn run(name: &str, rounds: &str) -> Result<(), Box<dyn Error>> {
-    let path = PATHS
-        .iter()
-        .find(|path| path.0 == name)
-        .ok_or("no such path")?;
+    let path = PATHS.iter().find(|path| path.0 == name).ok_or("no such path")?;
     path.1(rounds.parse()?);
     Ok(())
 }
@@ -75,29 +72,19 @@ fn measure(update: bool) -> Result<bool, Box<dyn Error>> {
         record[std::env::consts::ARCH] = counts
             .iter()
             .map(|(name, count)| {
-                (
-                    name.to_string(),
-                    json!({"instructions": count.instructions, "hashing": count.hashing}),
-                )
+                (name.to_string(), json!({"instructions": count.instructions, "hashing": count.hashing}))
             })
             .collect();
         std::fs::write(&file, serde_json::to_string_pretty(&record)? + "\n")?;
         println!("wrote {}", file.display());
     }
     let mut good = true;
-    println!(
-        "{:<12} {:>12} {:>12} {:>8}",
-        "path", "now", "record", "change"
-    );
+    println!("{:<12} {:>12} {:>12} {:>8}", "path", "now", "record", "change");
     for (name, count) in counts {
         let recorded = &record[std::env::consts::ARCH][name];
         good &= compare(name, count.instructions, recorded["instructions"].as_u64());
         if count.hashing > 0 {
-            good &= compare(
-                &format!("{name} (hash)"),
-                count.hashing,
-                recorded["hashing"].as_u64(),
-            );
+            good &= compare(&format!("{name} (hash)"), count.hashing, recorded["hashing"].as_u64());
         }
     }
     Ok(good)
@@ -105,10 +92,7 @@ fn measure(update: bool) -> Result<bool, Box<dyn Error>> {
 
 fn compare(name: &str, now: u64, recorded: Option<u64>) -> bool {
     let Some(recorded) = recorded else {
-        println!(
-            "{name:<12} {now:>12} {:>12}          NO RECORD: write one with --update",
-            "-"
-        );
+        println!("{name:<12} {now:>12} {:>12}          NO RECORD: write one with --update", "-");
         return false;
     };
     let change = now as f64 / recorded.max(1) as f64 - 1.0;
@@ -117,26 +101,19 @@ fn compare(name: &str, now: u64, recorded: Option<u64>) -> bool {
         change if change < -TOLERANCE => "better: update the record",
         _ => "",
     };
-    println!(
-        "{name:<12} {now:>12} {recorded:>12} {:>+7.1}% {verdict}",
-        change * 100.0
-    );
+    println!("{name:<12} {now:>12} {recorded:>12} {:>+7.1}% {verdict}", change * 100.0);
     change <= TOLERANCE
 }
 
 fn record_file() -> PathBuf {
     // Cargo names the package's folder to what it runs; by hand, run this from the workspace's root.
-    let package =
-        std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| "engine".into(), PathBuf::from);
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| "engine".into(), PathBuf::from);
     package.join("benches/instructions.json")
 }
 
 /// Runs a path under callgrind and adds up what it wrote.
 fn count(name: &str, rounds: usize) -> Result<Count, Box<dyn Error>> {
-    let profile = std::env::temp_dir().join(format!(
-        "instructions.{}.{name}.{rounds}",
-        std::process::id()
-    ));
+    let profile = std::env::temp_dir().join(format!("instructions.{}.{name}.{rounds}", std::process::id()));
     let status = Command::new("valgrind")
         .args(["--tool=callgrind", "--quiet"])
         .arg(format!("--callgrind-out-file={}", profile.display()))
@@ -160,17 +137,11 @@ fn add_up(profile: &Path) -> Result<Count, Box<dyn Error>> {
     let mut hashes = HashMap::new();
     let (mut hashing, mut inclusive) = (false, false);
     for line in text.lines() {
-        if let Some(name) = line
-            .strip_prefix("fn=")
-            .or_else(|| line.strip_prefix("cfn="))
-        {
+        if let Some(name) = line.strip_prefix("fn=").or_else(|| line.strip_prefix("cfn=")) {
             // A name is spelt out once, `(12) name`, and afterwards called `(12)`.
             let (id, spelt) = name.split_once(')').ok_or("a function without a number")?;
             if !spelt.is_empty() {
-                hashes.insert(
-                    id.to_owned(),
-                    spelt.contains("sha2") || spelt.contains("sha256"),
-                );
+                hashes.insert(id.to_owned(), spelt.contains("sha2") || spelt.contains("sha256"));
             }
             if line.starts_with("fn=") {
                 hashing = hashes.get(id).copied().unwrap_or(false);
@@ -179,11 +150,7 @@ fn add_up(profile: &Path) -> Result<Count, Box<dyn Error>> {
             // The next line is what the callee cost; the callee's own lines say so too.
             inclusive = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
-            let cost: u64 = line
-                .split(' ')
-                .nth(1)
-                .ok_or("a line without a cost")?
-                .parse()?;
+            let cost: u64 = line.split(' ').nth(1).ok_or("a line without a cost")?.parse()?;
             if std::mem::take(&mut inclusive) {
                 continue;
             }

@@ -12,18 +12,11 @@ use wirespeed::wire::xml::parse_list_objects_v2;
 pub(crate) type Path = fn(rounds: usize);
 
 /// Every hot path with the name that its records bear.
-pub(crate) const PATHS: [(&str, Path); 3] =
-    [("sign", sign), ("head", head), ("list_page", list_page)];
+pub(crate) const PATHS: [(&str, Path); 3] = [("sign", sign), ("head", head), ("list_page", list_page)];
 
 /// The signed head of a ranged GET that is pinned to a version.
 fn sign(rounds: usize) {
-    let signer = Signer::new(
-        "AKIAIOSFODNN7EXAMPLE",
-        "wJalrXUtnFEMI/K7MDENG",
-        None,
-        "us-east-1",
-        "s3",
-    );
+    let signer = Signer::new("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG", None, "us-east-1", "s3");
     let mut out = Vec::with_capacity(1024);
     for _ in 0..rounds {
         out.clear();
@@ -36,10 +29,7 @@ fn sign(rounds: usize) {
 /// The head of the response to it.
 fn head(rounds: usize) {
     for _ in 0..rounds {
-        assert!(matches!(
-            black_box(parse_response(black_box(RESPONSE), Method::Get)),
-            Ok(Some(_))
-        ));
+        assert!(matches!(black_box(parse_response(black_box(RESPONSE), Method::Get)), Ok(Some(_))));
     }
 }
 
@@ -48,11 +38,7 @@ fn list_page(rounds: usize) {
     let page = page();
     for _ in 0..rounds {
         let parsed = parse_list_objects_v2(black_box(&page));
-        assert!(
-            black_box(&parsed)
-                .as_ref()
-                .is_ok_and(|page| page.objects.len() == 1_000)
-        );
+        assert!(black_box(&parsed).as_ref().is_ok_and(|page| page.objects.len() == 1_000));
     }
 }
 
@@ -63,10 +49,7 @@ fn ranged_get() -> Request<'static> {
         path_prefix: "",
         key: "training/shards/2026-11-20/part-00042.parquet",
         query: &[],
-        headers: &[
-            ("range", "bytes=8388608-16777215"),
-            ("if-match", "\"d41d8cd98f00b204e9800998ecf8427e-128\""),
-        ],
+        headers: &[("range", "bytes=8388608-16777215"), ("if-match", "\"d41d8cd98f00b204e9800998ecf8427e-128\"")],
         content_length: None,
         payload: Payload::Empty,
     }

@@ -68,6 +68,7 @@ fn a_page_that_could_hide_objects_is_an_error() {
     assert!(matches!(with("a+b%2Fc", "a%zz"), XmlError::Decode("Key", _)));
     assert!(matches!(with("&amp;", "&unknown;"), XmlError::Syntax { .. }));
     assert!(matches!(with("</Owner>", "</Other>"), XmlError::Syntax { .. }));
+    assert!(matches!(with("</Owner>", "<!what></Owner>"), XmlError::Syntax { .. }));
     assert_eq!(parse("<html></html>"), Err(XmlError::Root("html".into())));
     assert!(matches!(parse(&format!("{PAGE}<a/>")), Err(XmlError::Syntax { .. })));
     assert!(matches!(parse(&format!("{PAGE}junk")), Err(XmlError::Syntax { .. })));

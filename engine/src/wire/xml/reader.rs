@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::BufRead as _;
 
 use quick_xml::Reader;
+use quick_xml::errors::SyntaxError;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 
@@ -218,7 +219,7 @@ impl<'a> Cursor<'a> {
             Ok(Event::DocType(_)) => Err(self.syntax("a document type, which S3 does not use")),
             Ok(event) => Ok(event),
             // What is left open at the end of the input was cut off.
-            Err(quick_xml::Error::Syntax(_)) => Err(XmlError::Truncated),
+            Err(quick_xml::Error::Syntax(error)) if error != SyntaxError::InvalidBangMarkup => Err(XmlError::Truncated),
             Err(error) => Err(self.failed(&error)),
         }
     }

@@ -48,7 +48,7 @@ impl StorageClass {
     }
 
     pub(super) fn from_text(text: &str) -> Self {
-        match text {
+        match text.trim_ascii() {
             "STANDARD" => Self::Standard,
             "INTELLIGENT_TIERING" => Self::IntelligentTiering,
             "STANDARD_IA" => Self::StandardIa,
@@ -165,7 +165,7 @@ fn read_object(cursor: &mut Cursor<'_>) -> Result<ListedObject, XmlError> {
             "Size" => size = Some(self::size(cursor.short_text()?).ok_or(XmlError::Value("Size"))?),
             "ETag" => etag = Some(cursor.text()?),
             "LastModified" => last_modified = timestamp(cursor.short_text()?),
-            "StorageClass" => storage_class = Some(StorageClass::from_text(cursor.short_text()?.trim_ascii())),
+            "StorageClass" => storage_class = Some(StorageClass::from_text(cursor.short_text()?)),
             _ => cursor.skip()?,
         }
     }

@@ -3,6 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use wirespeed::plan::{download_parts, upload_plan};
 use wirespeed::wire::request::{Method, Payload, Request, write_request};
 use wirespeed::wire::response::parse_response;
 use wirespeed::wire::sign::Signer;
@@ -12,7 +13,7 @@ use wirespeed::wire::xml::parse_list_objects_v2;
 pub(crate) type Path = fn(rounds: usize);
 
 /// Every hot path with the name that its records bear.
-pub(crate) const PATHS: [(&str, Path); 3] = [("sign", sign), ("head", head), ("list_page", list_page)];
+pub(crate) const PATHS: [(&str, Path); 4] = [("sign", sign), ("head", head), ("list_page", list_page), ("plan", plan)];
 
 /// The signed head of a ranged GET that is pinned to a version.
 fn sign(rounds: usize) {
@@ -39,6 +40,19 @@ fn list_page(rounds: usize) {
     for _ in 0..rounds {
         let parsed = parse_list_objects_v2(black_box(&page));
         assert!(black_box(&parsed).as_ref().is_ok_and(|page| page.objects.len() == 1_000));
+    }
+}
+
+/// 1 GiB cut into 8 MiB parts, to be read and to be written.
+fn plan(rounds: usize) {
+    const SIZE: u64 = 1 << 30;
+    const PART: u64 = 8 << 20;
+    for _ in 0..rounds {
+        let ends: u64 = download_parts(black_box(0..SIZE), black_box(PART)).map(|part| black_box(part).end).sum();
+        assert!(black_box(ends) > SIZE);
+        let plan = upload_plan(black_box(SIZE), black_box(PART), black_box(PART));
+        let parts = plan.map_or(0, |plan| (0..plan.count()).filter_map(|at| black_box(plan.part(at))).count());
+        assert!(parts == 128);
     }
 }
 

@@ -236,3 +236,18 @@ impl<'a> Cursor<'a> {
 fn is_blank(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_whitespace())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Cursor;
+
+    #[test]
+    fn an_empty_element_has_no_children_to_take() {
+        let mut empty = Cursor::open(b"<a/><b></b>", "a").unwrap();
+        assert_eq!(empty.take_plain(|next| Some((next, 7))), None);
+        let mut open = Cursor::open(b" \n<a><b></b>c</a>", "a").unwrap();
+        assert_eq!(open.take_plain(|next| Some((next, 7))), Some("<b></b>c</a>"));
+        assert_eq!(open.text().unwrap(), "c");
+        open.finish().unwrap();
+    }
+}

@@ -1,5 +1,7 @@
 //! The command line from outside, without a server: help, usage errors, exit codes, and an endpoint that is not there.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
 use std::fs;
 use std::net::TcpListener;
 use std::process::Output;

@@ -4,6 +4,7 @@
 //! local to local, a tree without `--recursive`, and streams where a tree is meant.
 
 mod download;
+mod under_way;
 mod upload;
 mod walk;
 
@@ -25,10 +26,6 @@ Examples:
 
 Files appear under their names when they are whole. A key that would leave the target folder (`../x`, `/x`, through a
 symbolic link) is refused, the rest goes on, and the exit code is 1.";
-
-/// How many objects may be started and unfinished: enough to keep every connection busy with tiny ones, few enough
-/// that a tree of millions is never in memory.
-const UNDER_WAY: usize = 4_000;
 
 /// Copy objects to files and files to objects
 #[derive(Debug, Args)]

@@ -55,7 +55,8 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) => Exit::Usage,
-            Failure::Engine(error) if error.kind() == ErrorKind::Config => Exit::Usage,
+            // With a status it is the server that would not have it, and so the operation that failed.
+            Failure::Engine(error) if error.kind() == ErrorKind::Config && error.status().is_none() => Exit::Usage,
             Failure::Engine(_) | Failure::Local { .. } | Failure::Rejected { .. } => Exit::Failed,
             Failure::Refused(_) => Exit::Partial,
             Failure::StdoutClosed => Exit::Done,
@@ -118,7 +119,7 @@ impl Failure {
                 record.code = Some(code.clone());
             }
             Failure::Engine(error) => {
-                record.kind = kind_name(error.kind());
+                record.kind = error.kind().as_str();
                 record.bucket = error.bucket().map(str::to_owned);
                 record.key = error.key().map(str::to_owned);
                 record.status = error.status();
@@ -175,25 +176,6 @@ pub(crate) struct ErrorRecord {
     pub(crate) request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempts: Option<u32>,
-}
-
-fn kind_name(kind: ErrorKind) -> &'static str {
-    match kind {
-        ErrorKind::NotFound => "not_found",
-        ErrorKind::Precondition => "precondition",
-        ErrorKind::Conflict => "conflict",
-        ErrorKind::Denied => "denied",
-        ErrorKind::Throttled => "throttled",
-        ErrorKind::Timeout => "timeout",
-        ErrorKind::Connection => "connection",
-        ErrorKind::Integrity => "integrity",
-        ErrorKind::Config => "config",
-        ErrorKind::Cancelled => "cancelled",
-        ErrorKind::Io => "io",
-        ErrorKind::Protocol => "protocol",
-        ErrorKind::Server => "server",
-        _ => "other",
-    }
 }
 
 /// The text with control characters spelled out, so that a key can neither break a line nor command the terminal.

@@ -31,6 +31,11 @@ impl Target {
         Target { root: root.to_owned(), verified: Vec::new(), accepted: Vec::new() }
     }
 
+    /// The folder itself.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// The path for a key relative to the prefix that is downloaded, or in words why there is none.
     pub(crate) fn map(&mut self, key: &str) -> Result<PathBuf, String> {
         let components = components(key)?;

@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use wirespeed::{ListedObject, Page};
+use wirespeed::{ListedObject, Page, StorageClass};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure, visible};
@@ -137,7 +137,7 @@ fn record(object: &ListedObject) -> Record<'_> {
         size: object.size,
         last_modified: object.last_modified.map(|time| time.to_string()),
         etag: object.etag.as_deref(),
-        storage_class: object.storage_class.as_deref(),
+        storage_class: object.storage_class.as_ref().map(StorageClass::as_str),
     }
 }
 

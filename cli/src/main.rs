@@ -10,7 +10,6 @@ mod context;
 mod cp;
 mod failure;
 mod interrupt;
-mod listing;
 mod local_path;
 mod ls;
 mod mb;
@@ -34,8 +33,10 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output::{Form, Output};
 
-/// How long a cancelled upload may take to be aborted: with the rest of the way out it stays under a second.
-const ABORT_WITHIN: Duration = Duration::from_millis(600);
+/// How long cancelled uploads may take to be aborted, and after that tasks to stop and to remove their temporary files:
+/// together they stay under a second.
+const SETTLE_WITHIN: Duration = Duration::from_millis(500);
+const STOP_WITHIN: Duration = Duration::from_millis(300);
 
 fn main() {
     let cli = match Cli::try_parse() {
@@ -67,7 +68,10 @@ fn start(cli: &Cli, output: &Output) -> Result<Exit, Failure> {
     let interrupt = Interrupt::watch().map_err(|source| cannot("watch for signals", source))?;
     let runtime = runtime().map_err(|source| cannot("start the runtime", source))?;
     let exit = runtime.block_on(supervise(cli, output, interrupt));
-    runtime.shutdown_background();
+    match exit {
+        Ok(Exit::Interrupted | Exit::Terminated) | Err(_) => runtime.shutdown_timeout(STOP_WITHIN),
+        Ok(_) => runtime.shutdown_background(),
+    }
     exit
 }
 
@@ -83,7 +87,9 @@ async fn supervise(cli: &Cli, output: &Output, interrupt: Interrupt) -> Result<E
         Exit::Terminated => "terminated; no half file is left",
         _ => "interrupted; no half file is left",
     });
-    let _ = tokio::time::timeout(ABORT_WITHIN, context.client.shutdown()).await;
+    if let Err(error) = context.client.settle(SETTLE_WITHIN).await {
+        output.failure(&error.into());
+    }
     Ok(exit)
 }
 

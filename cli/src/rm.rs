@@ -8,7 +8,6 @@ use futures_util::stream::FuturesUnordered;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::listing::Listing;
 use crate::tally::{Item, Operation, Tally};
 use crate::uri::S3Uri;
 
@@ -60,12 +59,12 @@ pub(crate) async fn many(context: &Context<'_>, uri: &S3Uri) -> Result<Exit, Fai
 }
 
 async fn delete_pages(context: &Context<'_>, uri: &S3Uri, tally: &mut Tally<'_>) -> Result<(), Failure> {
-    let mut listing = Listing::start(&context.client, &uri.bucket, &uri.folder());
+    let mut pages = context.client.list(&uri.bucket).prefix(uri.folder()).pages();
     let mut listed = false;
     let mut running = FuturesUnordered::new();
     loop {
         tokio::select! {
-            page = listing.next(), if !listed && running.len() < PAGES_AT_A_TIME => match page {
+            page = pages.next(), if !listed && running.len() < PAGES_AT_A_TIME => match page {
                 Some(page) => {
                     let keys: Vec<String> = page?.objects.into_iter().map(|object| object.key).collect();
                     if !keys.is_empty() {

@@ -14,7 +14,6 @@ use wirespeed::Client;
 use super::{Arguments, Operation, Sink};
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::listing::Listing;
 use crate::uri::S3Uri;
 
 /// What every round of a run does.
@@ -113,10 +112,10 @@ impl Work {
         match (self.sink, &self.folder) {
             (Sink::File, Some(folder)) => {
                 let files = keys.into_iter().enumerate().map(|(index, key)| (key, folder.file(index)));
-                drain(get.files(files.collect::<Vec<_>>()), |info| info.size).await
+                drain(get.files(files.collect::<Vec<_>>())?, |info| info.size).await
             }
-            (Sink::Discard, _) => drain(get.keys(keys).discard(), |info| info.size).await,
-            _ => drain(get.keys(keys).buffers(), |object| object.body.len() as u64).await,
+            (Sink::Discard, _) => drain(get.discard(keys)?, |info| info.size).await,
+            _ => drain(get.buffers(keys)?, |object| object.body.len() as u64).await,
         }
     }
 
@@ -126,11 +125,11 @@ impl Work {
         match &self.folder {
             Some(folder) => {
                 let files: Vec<_> = keys.into_iter().map(|key| (folder.file(0), key)).collect();
-                drain(put.files(files), |_| size).await
+                drain(put.files(files)?, |_| size).await
             }
             None => {
                 let bodies: Vec<_> = keys.into_iter().map(|key| (key, self.body.clone())).collect();
-                drain(put.bytes(bodies), |_| size).await
+                drain(put.bytes(bodies)?, |_| size).await
             }
         }
     }
@@ -209,9 +208,9 @@ async fn target_keys(
         keys.extend(numbered(count));
     } else {
         let most = arguments.count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX));
-        let mut listing = Listing::start(&context.client, &target.bucket, &target.key);
+        let mut pages = context.client.list(&target.bucket).prefix(&target.key).pages();
         while keys.len() < most
-            && let Some(page) = listing.next().await
+            && let Some(page) = pages.next().await
         {
             keys.extend(page?.objects.into_iter().map(|object| object.key));
         }

@@ -1,6 +1,6 @@
 //! S3 to this machine: one object to a file, or all under a prefix into a folder.
 //!
-//! Pages of the listing become batches for the engine while later pages are still fetched; results come back as they
+//! Keys go to one call of the engine page by page, while later pages are still fetched; results come back as they
 //! finish. Every key goes through `local_path` first. The bytes themselves are the engine's: into a temporary file beside
 //! the target, renamed when whole.
 
@@ -8,14 +8,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use futures_util::StreamExt as _;
-use futures_util::stream::SelectAll;
 use wirespeed::{Page, Progress};
 
-use super::UNDER_WAY;
+use super::under_way::UnderWay;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::listing::Listing;
 use crate::local_path::{self, Target};
 use crate::progress::{Bar, Expected};
 use crate::tally::{Item, Operation, Tally, shown};
@@ -84,39 +81,25 @@ pub(super) async fn many(context: &Context<'_>, uri: &S3Uri, root: &Path) -> Res
 
 async fn transfer(context: &Context<'_>, uri: &S3Uri, root: &Path, tally: &mut Tally<'_>) -> Result<(), Failure> {
     let prefix = uri.folder();
-    let mut plan = Plan { uri, prefix: &prefix, target: Target::new(root) };
+    let mut plan = Plan { uri, prefix: &prefix, target: Target::new(root), found: false };
     let (progress, expected) = (Progress::default(), Expected::default());
     let _bar = Bar::show(context.output, &progress, &expected);
-    let mut listing = Listing::start(&context.client, &uri.bucket, &prefix);
-    let mut running = SelectAll::new();
-    let (mut listed, mut under_way, mut found) = (false, 0, false);
+    let mut pages = context.client.list(&uri.bucket).prefix(&prefix).pages();
+    let (mut under_way, files) = UnderWay::new();
+    let mut outcomes = context.client.get_many(&uri.bucket).progress(progress).files_from(files)?;
     loop {
         tokio::select! {
-            page = listing.next(), if !listed && under_way < UNDER_WAY => {
-                let Some(page) = page else {
-                    listed = true;
+            page = pages.next(), if under_way.wants_more() => match page {
+                Some(page) => plan.add(page?, &mut under_way, &expected, tally)?,
+                None => {
+                    under_way.complete();
                     expected.complete();
-                    continue;
-                };
-                let page = page?;
-                if !found && !page.objects.is_empty() {
-                    found = true;
-                    fs::create_dir_all(root).map_err(|source| Failure::local("make the folder", root, source))?;
                 }
-                let batch = plan.batch(page, &expected, tally)?;
-                if batch.is_empty() {
-                    continue;
-                }
-                under_way += batch.len();
-                let files: Vec<(String, PathBuf)> =
-                    batch.iter().map(|planned| (planned.key.clone(), planned.path.clone())).collect();
-                let results = context.client.get_many(&uri.bucket).progress(progress.clone()).files(files);
-                running.push(results.map(move |(index, result)| (batch.get(index).map(Planned::item), result)).boxed());
-            }
-            Some((item, result)) = running.next(), if !running.is_empty() => {
-                under_way -= 1;
-                let Some(item) = item else { continue };
-                let mut item = uri_item(uri, item);
+            },
+            () = under_way.hand_over(), if under_way.has_found() => {}
+            outcome = outcomes.next() => {
+                let Some((index, result)) = outcome else { break };
+                let Some(mut item) = under_way.take(index) else { continue };
                 match result {
                     Ok(info) => {
                         item.size = Some(info.size);
@@ -126,60 +109,56 @@ async fn transfer(context: &Context<'_>, uri: &S3Uri, root: &Path, tally: &mut T
                     Err(error) => tally.failed(&item, error.into())?,
                 }
             }
-            else => break,
         }
     }
-    if !found {
+    if !plan.found {
         context.output.note(&format!("nothing found under s3://{}/{prefix}", uri.bucket));
     }
     Ok(())
 }
 
-/// One key with the file it goes to.
-struct Planned {
-    key: String,
-    path: PathBuf,
-}
-
-impl Planned {
-    fn item(&self) -> (String, PathBuf) {
-        (self.key.clone(), self.path.clone())
-    }
-}
-
-fn uri_item(uri: &S3Uri, (key, path): (String, PathBuf)) -> Item {
-    Item { source: uri.with_key(&key).to_string(), destination: Some(shown(&path)), size: None, etag: None }
-}
-
-/// Turns pages of keys into batches of files.
+/// Turns pages of keys into files.
 struct Plan<'a> {
     uri: &'a S3Uri,
     prefix: &'a str,
     target: Target,
+    /// Whether there was any object at all.
+    found: bool,
 }
 
 impl Plan<'_> {
-    fn batch(&mut self, page: Page, expected: &Expected, tally: &mut Tally<'_>) -> Result<Vec<Planned>, Failure> {
-        let mut batch = Vec::with_capacity(page.objects.len());
+    fn add(
+        &mut self,
+        page: Page,
+        under_way: &mut UnderWay<(String, PathBuf), Item>,
+        expected: &Expected,
+        tally: &mut Tally<'_>,
+    ) -> Result<(), Failure> {
+        if !self.found && !page.objects.is_empty() {
+            self.found = true;
+            let root = self.target.root();
+            fs::create_dir_all(root).map_err(|source| Failure::local("make the folder", root, source))?;
+        }
         for object in page.objects {
+            let source = self.uri.with_key(&object.key).to_string();
             let relative = object.key.strip_prefix(self.prefix).unwrap_or(&object.key);
-            let source = || self.uri.with_key(&object.key).to_string();
             if object.size == 0 && (relative.is_empty() || relative.ends_with('/')) {
-                tally.skipped(&source(), "an empty object that stands for a folder");
+                tally.skipped(&source, "an empty object that stands for a folder");
                 continue;
             }
             match self.target.map(relative) {
                 Ok(path) => {
                     expected.add(object.size);
-                    batch.push(Planned { key: object.key, path });
+                    let item = Item { source, destination: Some(shown(&path)), size: Some(object.size), etag: None };
+                    under_way.add((object.key, path), item);
                 }
                 Err(why) => {
-                    let item = Item { source: source(), destination: None, size: Some(object.size), etag: None };
-                    let refusal = format!("refused {}: {why}; copy it alone, under a name of your choice", item.source);
+                    let refusal = format!("refused {source}: {why}; copy it alone, under a name of your choice");
+                    let item = Item { source, destination: None, size: Some(object.size), etag: None };
                     tally.failed(&item, Failure::Refused(refusal))?;
                 }
             }
         }
-        Ok(batch)
+        Ok(())
     }
 }

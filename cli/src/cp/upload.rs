@@ -1,17 +1,15 @@
 //! This machine to S3: one file to an object, or all files of a folder under a prefix.
 //!
-//! The folder is walked on a thread of its own, and files are handed to the engine in batches as they are found. The
-//! engine reads them; here they are never opened.
+//! The folder is walked on a thread of its own, and files go to one call of the engine as they are found. The engine
+//! reads them; here they are never opened.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use futures_util::StreamExt as _;
-use futures_util::stream::SelectAll;
 use wirespeed::Progress;
 
-use super::UNDER_WAY;
+use super::under_way::UnderWay;
 use super::walk::{Found, Walk};
 use crate::context::Context;
 use crate::failure::{Exit, Failure, visible};
@@ -19,8 +17,8 @@ use crate::progress::{Bar, Expected};
 use crate::tally::{Item, Operation, Tally, shown};
 use crate::uri::S3Uri;
 
-/// Most files that are handed to the engine in one call.
-const BATCH: usize = 1_000;
+/// Most files that are taken from the walk at once.
+const AT_ONCE: usize = 1_000;
 
 /// Uploads one file to `uri`, under its own name when that is a bucket or ends in `/`.
 pub(super) async fn one(context: &Context<'_>, path: &Path, uri: &S3Uri) -> Result<Exit, Failure> {
@@ -75,34 +73,25 @@ pub(super) async fn many(context: &Context<'_>, folder: &Path, uri: &S3Uri) -> R
 }
 
 async fn transfer(context: &Context<'_>, folder: &Path, uri: &S3Uri, tally: &mut Tally<'_>) -> Result<(), Failure> {
-    let prefix = uri.folder();
+    let prefix = uri.with_key(&uri.folder());
     let (progress, expected) = (Progress::default(), Expected::default());
     let _bar = Bar::show(context.output, &progress, &expected);
     let mut walk = Walk::start(folder);
-    let mut running = SelectAll::new();
-    let (mut walked, mut under_way) = (false, 0);
+    let (mut under_way, files) = UnderWay::new();
+    let mut outcomes = context.client.put_many(&uri.bucket).progress(progress).files_from(files)?;
     loop {
         tokio::select! {
-            found = walk.next(BATCH), if !walked && under_way < UNDER_WAY => {
+            found = walk.next(AT_ONCE), if under_way.wants_more() => {
                 if found.is_empty() {
-                    walked = true;
+                    under_way.complete();
                     expected.complete();
-                    continue;
                 }
-                let batch = batch(found, &prefix, &expected, tally)?;
-                if batch.is_empty() {
-                    continue;
-                }
-                under_way += batch.len();
-                let files: Vec<(PathBuf, String)> =
-                    batch.iter().map(|planned| (planned.path.clone(), planned.key.clone())).collect();
-                let results = context.client.put_many(&uri.bucket).progress(progress.clone()).files(files);
-                running.push(results.map(move |(index, result)| (batch.get(index).cloned(), result)).boxed());
+                found.into_iter().try_for_each(|found| add(found, &prefix, &mut under_way, &expected, tally))?;
             }
-            Some((planned, result)) = running.next(), if !running.is_empty() => {
-                under_way -= 1;
-                let Some(planned) = planned else { continue };
-                let mut item = planned.item(uri);
+            () = under_way.hand_over(), if under_way.has_found() => {}
+            outcome = outcomes.next() => {
+                let Some((index, result)) = outcome else { return Ok(()) };
+                let Some(mut item) = under_way.take(index) else { continue };
                 match result {
                     Ok(outcome) => {
                         item.etag = outcome.etag;
@@ -111,44 +100,29 @@ async fn transfer(context: &Context<'_>, folder: &Path, uri: &S3Uri, tally: &mut
                     Err(error) => tally.failed(&item, error.into())?,
                 }
             }
-            else => return Ok(()),
         }
     }
 }
 
-/// One file with the key it goes to.
-#[derive(Clone)]
-struct Planned {
-    path: PathBuf,
-    key: String,
-    size: u64,
-}
-
-impl Planned {
-    fn item(&self, uri: &S3Uri) -> Item {
-        Item {
-            source: shown(&self.path),
-            destination: Some(uri.with_key(&self.key).to_string()),
-            size: Some(self.size),
-            etag: None,
+fn add(
+    found: Found,
+    prefix: &S3Uri,
+    under_way: &mut UnderWay<(PathBuf, String), Item>,
+    expected: &Expected,
+    tally: &mut Tally<'_>,
+) -> Result<(), Failure> {
+    match found {
+        Found::File { path, relative, size } => {
+            let uri = prefix.with_key(&format!("{}{relative}", prefix.key));
+            let item = Item { source: shown(&path), destination: Some(uri.to_string()), size: Some(size), etag: None };
+            expected.add(size);
+            under_way.add((path, uri.key), item);
+        }
+        Found::Skipped { path, why } => tally.skipped(&shown(&path), why),
+        Found::Failed { path, failure } => {
+            let item = Item { source: shown(&path), destination: None, size: None, etag: None };
+            tally.failed(&item, failure)?;
         }
     }
-}
-
-fn batch(found: Vec<Found>, prefix: &str, expected: &Expected, tally: &mut Tally<'_>) -> Result<Vec<Planned>, Failure> {
-    let mut batch = Vec::with_capacity(found.len());
-    for found in found {
-        match found {
-            Found::File { path, relative, size } => {
-                expected.add(size);
-                batch.push(Planned { path, key: format!("{prefix}{relative}"), size });
-            }
-            Found::Skipped { path, why } => tally.skipped(&shown(&path), why),
-            Found::Failed { path, failure } => {
-                let item = Item { source: shown(&path), destination: None, size: None, etag: None };
-                tally.failed(&item, failure)?;
-            }
-        }
-    }
-    Ok(batch)
+    Ok(())
 }

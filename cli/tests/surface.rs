@@ -20,6 +20,7 @@ fn wirespeed() -> Command {
         .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
         .env("AWS_SECRET_ACCESS_KEY", "a-secret-that-must-not-show")
         .env("AWS_REGION", "us-east-1")
+        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
         .timeout(std::time::Duration::from_secs(60));
     command
 }
@@ -60,23 +61,23 @@ fn usage_errors_exit_2_and_say_what_to_try() {
         (&["ls", "s3://"], "names no bucket"),
         (&["cp", "a", "b"], "s3://"),
         (&["cp", "s3://a/b", "s3://c/d"], "not supported"),
-        (&["cp", "-", "s3://b/k"], "standard input"),
-        (&["cp", "s3://b/dir/", "."], "--recursive"),
-        (&["cp", "--recursive", "s3://b/dir", "-"], "stream"),
-        (&["cp", ".", "s3://b/k"], "--recursive"),
-        (&["cat", "s3://b"], "names no object"),
-        (&["stat", "s3://b"], "wirespeed ls"),
-        (&["rm", "s3://b"], "--recursive"),
-        (&["mb", "s3://b/key"], "s3://b"),
-        (&["rb", "s3://b/key"], "s3://b"),
+        (&["cp", "-", "s3://bucket/k"], "standard input"),
+        (&["cp", "s3://bucket/dir/", "."], "--recursive"),
+        (&["cp", "--recursive", "s3://bucket/dir", "-"], "stream"),
+        (&["cp", ".", "s3://bucket/k"], "--recursive"),
+        (&["cat", "s3://bucket"], "names no object"),
+        (&["stat", "s3://bucket"], "wirespeed ls"),
+        (&["rm", "s3://bucket"], "--recursive"),
+        (&["mb", "s3://bucket/key"], "s3://bucket"),
+        (&["rb", "s3://bucket/key"], "s3://bucket"),
         (&["ls", "--part-size", "eight"], "eight"),
         (&["ls", "--concurrency", "0"], "concurrency"),
         (&["ls", "--set", "no_such_setting=1"], "no_such_setting"),
-        (&["bench", "get", "s3://b/k", "--count", "3"], "prefix"),
-        (&["bench", "get", "s3://b/k", "--rounds", "0"], "rounds"),
-        (&["bench", "get", "s3://b/k", "s3://c/k"], "one bucket"),
-        (&["bench", "put", "s3://b/k", "--sink", "discard"], "discard"),
-        (&["bench", "get", "s3://b/", "--keys-format", "x", "--count", "1"], "{}"),
+        (&["bench", "get", "s3://bucket/k", "--count", "3"], "prefix"),
+        (&["bench", "get", "s3://bucket/k", "--rounds", "0"], "rounds"),
+        (&["bench", "get", "s3://bucket/k", "s3://other/k"], "one bucket"),
+        (&["bench", "put", "s3://bucket/k", "--sink", "discard"], "discard"),
+        (&["bench", "get", "s3://bucket/", "--keys-format", "x", "--count", "1"], "{}"),
     ] {
         let output = run(arguments);
         let stderr = text(&output.stderr);
@@ -97,17 +98,17 @@ fn an_endpoint_that_is_not_there_exits_3() {
     let (target, source) = (target.to_str().unwrap(), source.to_str().unwrap());
     for arguments in [
         &["ls"][..],
-        &["ls", "s3://b"],
-        &["cat", "s3://b/k"],
-        &["stat", "s3://b/k"],
-        &["rm", "s3://b/k"],
-        &["rm", "-r", "s3://b"],
+        &["ls", "s3://bucket"],
+        &["cat", "s3://bucket/k"],
+        &["stat", "s3://bucket/k"],
+        &["rm", "s3://bucket/k"],
+        &["rm", "-r", "s3://bucket"],
         &["mb", "s3://bucket"],
         &["rb", "s3://bucket"],
-        &["cp", "s3://b/k", target],
-        &["cp", "-r", "s3://b/k", target],
-        &["cp", "-r", source, "s3://b/k"],
-        &["bench", "get", "s3://b/k"],
+        &["cp", "s3://bucket/k", target],
+        &["cp", "-r", "s3://bucket/k", target],
+        &["cp", "-r", source, "s3://bucket/k"],
+        &["bench", "get", "s3://bucket/k"],
     ] {
         let output = wirespeed()
             .args(["--endpoint-url", &endpoint, "--set", "max_attempts=2"])
@@ -126,19 +127,20 @@ fn an_endpoint_that_is_not_there_exits_3() {
 
 #[test]
 fn errors_are_also_json_when_asked() {
-    let output = run(&["--json", "--endpoint-url", &closed_endpoint(), "--set", "max_attempts=1", "stat", "s3://b/k"]);
+    let output =
+        run(&["--json", "--endpoint-url", &closed_endpoint(), "--set", "max_attempts=1", "stat", "s3://bucket/k"]);
     assert_eq!(output.status.code(), Some(3));
     let stderr = text(&output.stderr);
     let json: serde_json::Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
     assert_eq!(json["error"]["kind"], "connection");
-    assert_eq!(json["error"]["bucket"], "b");
+    assert_eq!(json["error"]["bucket"], "bucket");
     assert_eq!(json["error"]["key"], "k");
     assert_eq!(json["error"]["attempts"], 1);
 }
 
 #[test]
 fn a_missing_source_exits_3() {
-    for arguments in [&["cp", "no-such-file", "s3://b/k"][..], &["cp", "-r", "no-such-folder", "s3://b/k"]] {
+    for arguments in [&["cp", "no-such-file", "s3://bucket/k"][..], &["cp", "-r", "no-such-folder", "s3://bucket/k"]] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(3), "{arguments:?}");
         assert!(text(&output.stderr).contains("check the path"), "{arguments:?}");

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use futures_util::Stream;
-use futures_util::stream::unfold;
+use futures_util::stream::poll_fn;
 use tokio::sync::mpsc;
 
 /// Items that may wait for the engine: enough that it never waits for a page of a listing.
@@ -24,7 +24,7 @@ pub(super) struct UnderWay<I, P> {
 impl<I: Send + 'static, P> UnderWay<I, P> {
     /// Nothing yet, and the stream for the engine.
     pub(super) fn new() -> (UnderWay<I, P>, impl Stream<Item = I> + Send + 'static) {
-        let (engine, items) = mpsc::channel(AHEAD);
+        let (engine, mut items) = mpsc::channel(AHEAD);
         let stream = unfold(items, async |mut items: mpsc::Receiver<I>| Some((items.recv().await?, items)));
         let under_way = UnderWay {
             engine: Some(engine),

@@ -141,11 +141,7 @@ impl Client {
     ///
     /// # Errors
     /// Where a whole request fails; some objects may be gone then.
-    pub async fn delete_many(
-        &self,
-        bucket: impl AsRef<str>,
-        keys: Vec<String>,
-    ) -> Result<Vec<DeleteFailure>> {
+    pub async fn delete_many(&self, bucket: impl AsRef<str>, keys: Vec<String>) -> Result<Vec<DeleteFailure>> {
         delete::delete_many(&self.0, bucket.as_ref(), keys).await
     }
 
@@ -268,8 +264,7 @@ impl ClientBuilder {
         let variable = |name: &str| std::env::var(name).ok();
         config.fill_from_environment(|name| named.contains(name), variable)?;
         let endpoint = Endpoint::new(&config)?;
-        let credentials =
-            credentials.unwrap_or(CredentialsSource::Environment).resolve(variable)?;
+        let credentials = credentials.unwrap_or(CredentialsSource::Environment).resolve(variable)?;
         let signer = credentials.map(|credentials| {
             Signer::new(
                 &credentials.access_key_id,
@@ -284,8 +279,7 @@ impl ClientBuilder {
             first_byte: config.first_byte_timeout,
             stall: config.stall_timeout,
         };
-        let connections =
-            ConnectionPool::new(timeouts, config.receive_low_water, config.concurrency);
+        let connections = ConnectionPool::new(timeouts, config.receive_low_water, config.concurrency);
         let memory = buffer::Pool::new(buffer::PoolConfig {
             retain_bytes: usize::try_from(config.memory).unwrap_or(usize::MAX),
             idle: MEMORY_IDLE,

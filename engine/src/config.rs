@@ -124,10 +124,8 @@ impl Config {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<()> {
         for key in CONFIG_KEYS.iter().filter(|key| !is_set(key.name)) {
-            let found = key
-                .environment
-                .iter()
-                .find_map(|name| Some((name, variable(name).filter(|value| !value.is_empty())?)));
+            let found =
+                key.environment.iter().find_map(|name| Some((name, variable(name).filter(|value| !value.is_empty())?)));
             if let Some((name, value)) = found {
                 key.apply(self, &value, name)?;
             }
@@ -151,9 +149,8 @@ pub struct ConfigKey {
 
 impl ConfigKey {
     fn apply(&self, config: &mut Config, value: &str, given_as: &str) -> Result<()> {
-        (self.read)(config, value).map_err(|why| {
-            Error::new(ErrorKind::Config, format!("{given_as} cannot be {value:?}: {why}"))
-        })
+        (self.read)(config, value)
+            .map_err(|why| Error::new(ErrorKind::Config, format!("{given_as} cannot be {value:?}: {why}")))
     }
 }
 
@@ -359,9 +356,7 @@ fn show_size(bytes: u64) -> String {
 
 fn duration(value: &str) -> Result<Duration, String> {
     match humantime::parse_duration(value) {
-        Ok(duration) if !duration.is_zero() && duration <= Duration::from_secs(86_400) => {
-            Ok(duration)
-        }
+        Ok(duration) if !duration.is_zero() && duration <= Duration::from_secs(86_400) => Ok(duration),
         _ => Err("it is a time above zero and up to a day, such as 500ms or 20s".to_owned()),
     }
 }

@@ -56,10 +56,7 @@ impl CredentialsSource {
     ///
     /// `variable` looks up an environment variable: a parameter, so that tests need not change the
     /// process's own.
-    pub(crate) fn resolve(
-        &self,
-        variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<Credentials>> {
+    pub(crate) fn resolve(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Credentials>> {
         match self {
             CredentialsSource::Anonymous => Ok(None),
             CredentialsSource::Static(credentials) => Ok(Some(usable(credentials.clone())?)),
@@ -77,11 +74,8 @@ impl CredentialsSource {
                             (None, _) => "AWS_ACCESS_KEY_ID is not set",
                             (_, _) => "AWS_SECRET_ACCESS_KEY is not set",
                         };
-                        Err(Error::new(
-                            ErrorKind::Denied,
-                            format!("no credentials: {missing} in the environment"),
-                        )
-                        .with_hint("set both, or ask for unsigned requests (--no-sign-request)"))
+                        Err(Error::new(ErrorKind::Denied, format!("no credentials: {missing} in the environment"))
+                            .with_hint("set both, or ask for unsigned requests (--no-sign-request)"))
                     }
                 }
             }
@@ -93,17 +87,11 @@ impl CredentialsSource {
 fn usable(credentials: Credentials) -> Result<Credentials> {
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
     let token_is_plain = credentials.session_token.as_deref().is_none_or(plain);
-    if plain(&credentials.access_key_id)
-        && plain(&credentials.secret_access_key)
-        && token_is_plain
-    {
+    if plain(&credentials.access_key_id) && plain(&credentials.secret_access_key) && token_is_plain {
         return Ok(credentials);
     }
-    Err(Error::new(
-        ErrorKind::Config,
-        "the credentials hold a blank, a line break or a character outside ASCII",
-    )
-    .with_hint("copy the access key, secret and token again, without quotes or line breaks"))
+    Err(Error::new(ErrorKind::Config, "the credentials hold a blank, a line break or a character outside ASCII")
+        .with_hint("copy the access key, secret and token again, without quotes or line breaks"))
 }
 
 #[cfg(test)]

@@ -95,10 +95,7 @@ impl Error {
         Error::new(ErrorKind::Io, message).with_source(source)
     }
 
-    pub(crate) fn with_source(
-        mut self,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Error {
+    pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
         self.0.source = Some(source.into());
         self
     }
@@ -109,12 +106,7 @@ impl Error {
     }
 
     /// Says what was being done to what. An inner, more exact context stands.
-    pub(crate) fn with_context(
-        mut self,
-        operation: &'static str,
-        bucket: &str,
-        key: &str,
-    ) -> Error {
+    pub(crate) fn with_context(mut self, operation: &'static str, bucket: &str, key: &str) -> Error {
         self.0.operation.get_or_insert(operation);
         if self.0.bucket.is_none() && !bucket.is_empty() {
             self.0.bucket = Some(bucket.to_owned());
@@ -138,12 +130,7 @@ impl Error {
         self
     }
 
-    pub(crate) fn with_response(
-        mut self,
-        status: u16,
-        code: Option<String>,
-        request_id: Option<String>,
-    ) -> Error {
+    pub(crate) fn with_response(mut self, status: u16, code: Option<String>, request_id: Option<String>) -> Error {
         self.0.status = Some(status);
         self.0.code = code;
         self.0.request_id = request_id;

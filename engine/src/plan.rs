@@ -40,13 +40,7 @@ pub fn download_parts(range: Range<u64>, part_size: u64) -> DownloadParts {
         // Where addresses have 32 bits, the number of parts must still be a `usize`.
         n => n.max(len.div_ceil(usize::MAX as u64)),
     };
-    DownloadParts {
-        start: range.start,
-        len,
-        part_size,
-        next: 0,
-        end: len.div_ceil(part_size),
-    }
+    DownloadParts { start: range.start, len, part_size, next: 0, end: len.div_ceil(part_size) }
 }
 
 /// The parts of a download: an iterator of ranges, and any part by its index in constant time, so that
@@ -64,8 +58,7 @@ pub struct DownloadParts {
 impl DownloadParts {
     /// Part `index`, counted from 0 over the whole range whatever was iterated; none past the last.
     pub fn get(&self, index: u64) -> Option<Range<u64>> {
-        nth_part(self.len, self.part_size, index)
-            .map(|part| self.start + part.start..self.start + part.end)
+        nth_part(self.len, self.part_size, index).map(|part| self.start + part.start..self.start + part.end)
     }
 
     /// How many parts the whole range has.
@@ -124,11 +117,7 @@ impl FusedIterator for DownloadParts {}
 ///
 /// # Errors
 /// When the object is larger than [`MAX_OBJECT_SIZE`].
-pub fn upload_plan(
-    size: u64,
-    part_size: u64,
-    multipart_threshold: u64,
-) -> Result<UploadPlan, PlanError> {
+pub fn upload_plan(size: u64, part_size: u64, multipart_threshold: u64) -> Result<UploadPlan, PlanError> {
     if size > MAX_OBJECT_SIZE {
         return Err(PlanError::ObjectTooLarge { size });
     }
@@ -140,11 +129,7 @@ pub fn upload_plan(
         return Ok(UploadPlan::Single { size });
     }
     let count = size.div_ceil(part_size) as u32;
-    Ok(UploadPlan::Multipart {
-        size,
-        part_size,
-        count,
-    })
+    Ok(UploadPlan::Multipart { size, part_size, count })
 }
 
 /// How an object is uploaded. Sizes are in bytes.
@@ -180,9 +165,7 @@ impl UploadPlan {
     pub fn part(&self, index: u32) -> Option<Range<u64>> {
         match *self {
             UploadPlan::Single { size } => (index == 0).then_some(0..size),
-            UploadPlan::Multipart {
-                size, part_size, ..
-            } => nth_part(size, part_size, u64::from(index)),
+            UploadPlan::Multipart { size, part_size, .. } => nth_part(size, part_size, u64::from(index)),
         }
     }
 }
@@ -309,34 +292,13 @@ mod tests {
     fn the_edges_of_single_and_multipart() {
         let single = |size| Ok(UploadPlan::Single { size });
         assert_eq!(upload_plan(0, 8 * MIB, 0), single(0));
-        assert_eq!(
-            upload_plan(16 * MIB - 1, 8 * MIB, 16 * MIB),
-            single(16 * MIB - 1)
-        );
+        assert_eq!(upload_plan(16 * MIB - 1, 8 * MIB, 16 * MIB), single(16 * MIB - 1));
         assert_eq!(upload_plan(8 * MIB, 8 * MIB, 0), single(8 * MIB));
-        let multipart = |size, part_size, count| {
-            Ok(UploadPlan::Multipart {
-                size,
-                part_size,
-                count,
-            })
-        };
-        assert_eq!(
-            upload_plan(16 * MIB, 8 * MIB, 16 * MIB),
-            multipart(16 * MIB, 8 * MIB, 2)
-        );
-        assert_eq!(
-            upload_plan(MAX_PUT_SIZE + 1, u64::MAX, u64::MAX),
-            multipart(MAX_PUT_SIZE + 1, MAX_PART_SIZE, 1)
-        );
-        assert_eq!(
-            upload_plan(80_000 * MIB, 8 * MIB, 0),
-            multipart(80_000 * MIB, 8 * MIB, 10_000)
-        );
-        assert_eq!(
-            upload_plan(80_000 * MIB + 1, 8 * MIB, 0),
-            multipart(80_000 * MIB + 1, 9 * MIB, 8_889)
-        );
+        let multipart = |size, part_size, count| Ok(UploadPlan::Multipart { size, part_size, count });
+        assert_eq!(upload_plan(16 * MIB, 8 * MIB, 16 * MIB), multipart(16 * MIB, 8 * MIB, 2));
+        assert_eq!(upload_plan(MAX_PUT_SIZE + 1, u64::MAX, u64::MAX), multipart(MAX_PUT_SIZE + 1, MAX_PART_SIZE, 1));
+        assert_eq!(upload_plan(80_000 * MIB, 8 * MIB, 0), multipart(80_000 * MIB, 8 * MIB, 10_000));
+        assert_eq!(upload_plan(80_000 * MIB + 1, 8 * MIB, 0), multipart(80_000 * MIB + 1, 9 * MIB, 8_889));
     }
 
     #[test]

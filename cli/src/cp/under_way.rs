@@ -25,7 +25,8 @@ impl<I: Send + 'static, P> UnderWay<I, P> {
     /// Nothing yet, and the stream for the engine.
     pub(super) fn new() -> (UnderWay<I, P>, impl Stream<Item = I> + Send + 'static) {
         let (engine, mut items) = mpsc::channel(AHEAD);
-        let stream = unfold(items, async |mut items: mpsc::Receiver<I>| Some((items.recv().await?, items)));
+        // Ends as often as it is asked after its end: more than one worker asks.
+        let stream = poll_fn(move |cx| items.poll_recv(cx));
         let under_way = UnderWay {
             engine: Some(engine),
             found: VecDeque::new(),

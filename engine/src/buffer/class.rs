@@ -34,11 +34,7 @@ pub(super) fn size(class: usize) -> usize {
 /// Bytes in a slab of `class`: one huge page while that holds many pieces, eight beyond, so that
 /// what does not divide evenly stays a small share.
 pub(super) fn slab(class: usize) -> usize {
-    if size(class) <= 64 << 10 {
-        HUGE_PAGE
-    } else {
-        8 * HUGE_PAGE
-    }
+    if size(class) <= 64 << 10 { HUGE_PAGE } else { 8 * HUGE_PAGE }
 }
 
 /// Bytes to map for one `len` beyond [`SMALL_MAX`]: whole huge pages, in steps of a sixteenth of the
@@ -47,8 +43,7 @@ pub(super) fn slab(class: usize) -> usize {
 pub(super) fn block(len: usize) -> Option<usize> {
     let power = 1usize << len.checked_ilog2().unwrap_or(0);
     let step = (power / 16).max(HUGE_PAGE);
-    len.checked_next_multiple_of(step)
-        .filter(|&rounded| rounded <= isize::MAX as usize - HUGE_PAGE)
+    len.checked_next_multiple_of(step).filter(|&rounded| rounded <= isize::MAX as usize - HUGE_PAGE)
 }
 
 /// The largest idle block that may serve a need for `rounded` bytes: a quarter more.

@@ -22,11 +22,7 @@ impl Buffer {
     /// The first `len` bytes of the memory must be initialised and no slot over it may exist, now or
     /// later.
     pub(super) unsafe fn new(memory: Arc<Memory>, len: usize) -> Buffer {
-        Buffer {
-            memory,
-            start: 0,
-            len,
-        }
+        Buffer { memory, start: 0, len }
     }
 
     /// Part of it, without a copy.
@@ -42,11 +38,7 @@ impl Buffer {
             Bound::Excluded(before) => before + 1,
             Bound::Unbounded => 0,
         };
-        Buffer {
-            memory: Arc::clone(&self.memory),
-            start: self.start + skipped,
-            len,
-        }
+        Buffer { memory: Arc::clone(&self.memory), start: self.start + skipped, len }
     }
 }
 

@@ -44,15 +44,10 @@ impl Drop for Heap {
 
 /// What the caller of `reserve` reads when there is no memory.
 pub(super) fn refused(len: usize, cause: Option<io::Error>) -> io::Error {
-    let cause = cause.map_or_else(
-        || "it is more than can be had".to_owned(),
-        |e| e.to_string(),
-    );
+    let cause = cause.map_or_else(|| "it is more than can be had".to_owned(), |e| e.to_string());
     io::Error::new(
         io::ErrorKind::OutOfMemory,
-        format!(
-            "no memory for {len} bytes: {cause}; try smaller parts, less concurrency or a lower memory budget"
-        ),
+        format!("no memory for {len} bytes: {cause}; try smaller parts, less concurrency or a lower memory budget"),
     )
 }
 
@@ -142,10 +137,7 @@ mod backing {
 
         /// A mapping of nothing, left behind when the real one is taken out of its place.
         pub(in super::super) fn none() -> Mapping {
-            Mapping {
-                start: NonNull::dangling(),
-                len: 0,
-            }
+            Mapping { start: NonNull::dangling(), len: 0 }
         }
 
         pub(in super::super) fn start(&self) -> NonNull<u8> {
@@ -184,10 +176,7 @@ mod backing {
     impl Mapping {
         /// Allocates `len` bytes at a multiple of [`HUGE_PAGE`]; huge pages are up to the system.
         pub(in super::super) fn new(len: usize, _huge: bool) -> io::Result<Mapping> {
-            Heap::new(len, HUGE_PAGE).map(|heap| Mapping {
-                heap: Some(heap),
-                len,
-            })
+            Heap::new(len, HUGE_PAGE).map(|heap| Mapping { heap: Some(heap), len })
         }
 
         /// A mapping of nothing, left behind when the real one is taken out of its place.

@@ -97,16 +97,10 @@ impl Pool {
 
     /// What the pool holds at the moment.
     pub fn stats(&self) -> PoolStats {
-        let pieces: usize = (0..class::COUNT)
-            .map(|class| self.0.shelf(class).in_use * class::size(class))
-            .sum();
+        let pieces: usize = (0..class::COUNT).map(|class| self.0.shelf(class).in_use * class::size(class)).sum();
         let in_use = pieces + self.0.blocks().in_use;
         let mapped = self.0.mapped.load(Ordering::Relaxed);
-        PoolStats {
-            in_use,
-            idle: mapped.saturating_sub(in_use),
-            mapped,
-        }
+        PoolStats { in_use, idle: mapped.saturating_sub(in_use), mapped }
     }
 }
 
@@ -125,9 +119,7 @@ pub(super) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         match &mut self.held {
-            Held::Piece {
-                class, slab, piece, ..
-            } => self.shelves.return_piece(*class, *slab, *piece),
+            Held::Piece { class, slab, piece, .. } => self.shelves.return_piece(*class, *slab, *piece),
             Held::Block(mapping) => {
                 let mapping = std::mem::replace(mapping, Mapping::none());
                 self.shelves.return_block(mapping);
@@ -137,12 +129,7 @@ impl Drop for Lease {
 }
 
 enum Held {
-    Piece {
-        start: NonNull<u8>,
-        class: usize,
-        slab: u32,
-        piece: u32,
-    },
+    Piece { start: NonNull<u8>, class: usize, slab: u32, piece: u32 },
     Block(Mapping),
 }
 
@@ -211,10 +198,7 @@ impl Blocks {
     /// Takes out the idle block that came back first.
     fn remove_oldest(&mut self) -> Option<Mapping> {
         // Of one size the first is the oldest: they are pushed and popped at the end.
-        let (&size, _) = self
-            .idle
-            .iter()
-            .min_by_key(|(_, same)| same.first().map(|(_, since)| *since))?;
+        let (&size, _) = self.idle.iter().min_by_key(|(_, same)| same.first().map(|(_, since)| *since))?;
         let same = self.idle.get_mut(&size)?;
         let (mapping, _) = same.remove(0);
         if same.is_empty() {
@@ -251,11 +235,7 @@ impl Shelves {
     }
 
     fn take(&self, len: usize) -> io::Result<Held> {
-        if len <= class::SMALL_MAX {
-            self.take_piece(class::of(len))
-        } else {
-            self.take_block(len).map(Held::Block)
-        }
+        if len <= class::SMALL_MAX { self.take_piece(class::of(len)) } else { self.take_block(len).map(Held::Block) }
     }
 
     fn take_piece(&self, class: usize) -> io::Result<Held> {
@@ -287,12 +267,7 @@ impl Shelves {
             shelf.open.remove(&index);
         }
         shelf.in_use += 1;
-        Ok(Held::Piece {
-            start,
-            class,
-            slab: index,
-            piece,
-        })
+        Ok(Held::Piece { start, class, slab: index, piece })
     }
 
     fn return_piece(&self, class: usize, index: u32, piece: u32) {
@@ -363,10 +338,7 @@ impl Shelves {
         let now_ms = since_born(now.saturating_duration_since(self.born));
         let last = self.trimmed_ms.load(Ordering::Relaxed);
         if now_ms.saturating_sub(last) > since_born(self.config.idle)
-            && self
-                .trimmed_ms
-                .compare_exchange(last, now_ms, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok()
+            && self.trimmed_ms.compare_exchange(last, now_ms, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             self.trim(now);
         }
@@ -421,13 +393,7 @@ impl Shelves {
 
 impl Slabs {
     fn add(&mut self, mapping: Mapping) -> u32 {
-        let slab = Slab {
-            mapping,
-            returned: Vec::new(),
-            fresh: 0,
-            in_use: 0,
-            idle_since: Instant::now(),
-        };
+        let slab = Slab { mapping, returned: Vec::new(), fresh: 0, in_use: 0, idle_since: Instant::now() };
         let index = match self.vacant.pop() {
             Some(index) => {
                 self.all[index as usize] = slab;

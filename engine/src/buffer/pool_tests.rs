@@ -9,11 +9,7 @@ use std::time::{Duration, Instant};
 const LONG: Duration = Duration::from_secs(3_600);
 
 fn pool(retain_bytes: usize, idle: Duration) -> Pool {
-    Pool::new(PoolConfig {
-        retain_bytes,
-        idle,
-        huge_pages: true,
-    })
+    Pool::new(PoolConfig { retain_bytes, idle, huge_pages: true })
 }
 
 /// The whole slot, filled with `stamp`.
@@ -27,9 +23,7 @@ fn stamped(target: &mut Target, stamp: u8) -> Slot {
 
 fn is_all(bytes: &[u8], stamp: u8) -> bool {
     let page = [stamp; 4_096];
-    bytes
-        .chunks(page.len())
-        .all(|chunk| chunk == &page[..chunk.len()])
+    bytes.chunks(page.len()).all(|chunk| chunk == &page[..chunk.len()])
 }
 
 #[test]
@@ -55,10 +49,7 @@ fn memory_is_used_again() {
 fn a_larger_block_serves_within_bounds_and_the_best_one_first() {
     let pool = pool(1 << 30, LONG);
     let [mut small, mut large] = [40 << 20, 48 << 20].map(|len| pool.reserve(len).unwrap());
-    let (small_at, large_at) = (
-        small.whole().filled().as_ptr(),
-        large.whole().filled().as_ptr(),
-    );
+    let (small_at, large_at) = (small.whole().filled().as_ptr(), large.whole().filled().as_ptr());
     drop((small, large));
     let mut first = pool.reserve(39 << 20).unwrap();
     assert_eq!(first.whole().filled().as_ptr(), small_at);
@@ -143,11 +134,7 @@ fn refusal_is_an_error_with_the_size() {
         assert!(error.to_string().contains(&len.to_string()), "{error}");
     }
     let stats = pool.stats();
-    assert_eq!(
-        (stats.in_use, stats.mapped),
-        (0, 0),
-        "all idle memory was tried"
-    );
+    assert_eq!((stats.in_use, stats.mapped), (0, 0), "all idle memory was tried");
     assert!(pool.reserve(8 << 20).is_ok());
 }
 

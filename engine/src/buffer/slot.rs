@@ -27,12 +27,7 @@ impl Slot {
     /// # Safety
     /// The range must lie inside the memory and no other slot may share a byte with it.
     pub(super) unsafe fn new(memory: Arc<Memory>, start: usize, capacity: usize) -> Slot {
-        Slot {
-            memory,
-            start,
-            capacity,
-            filled: 0,
-        }
+        Slot { memory, start, capacity, filled: 0 }
     }
 
     /// Bytes it can hold in all.
@@ -68,12 +63,8 @@ impl Slot {
     #[must_use]
     pub fn split_to(&mut self, at: usize) -> Slot {
         let at = at.min(self.capacity);
-        let front = Slot {
-            memory: Arc::clone(&self.memory),
-            start: self.start,
-            capacity: at,
-            filled: self.filled.min(at),
-        };
+        let front =
+            Slot { memory: Arc::clone(&self.memory), start: self.start, capacity: at, filled: self.filled.min(at) };
         self.start += at;
         self.capacity -= at;
         self.filled -= front.filled;
@@ -127,11 +118,7 @@ unsafe impl BufMut for Slot {
 
     unsafe fn advance_mut(&mut self, count: usize) {
         // As the trait asks: a caller that claims more than it was given is stopped here.
-        assert!(
-            count <= self.remaining(),
-            "advanced a slot by {count} bytes of {} remaining",
-            self.remaining()
-        );
+        assert!(count <= self.remaining(), "advanced a slot by {count} bytes of {} remaining", self.remaining());
         self.filled += count;
     }
 
@@ -163,27 +150,13 @@ mod positional {
     use std::mem::MaybeUninit;
     use std::os::fd::AsRawFd;
 
-    pub(super) fn read(
-        file: &File,
-        offset: u64,
-        into: &mut [MaybeUninit<u8>],
-    ) -> io::Result<usize> {
+    pub(super) fn read(file: &File, offset: u64, into: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
         let offset = i64::try_from(offset).map_err(|_| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("no file has a byte at offset {offset}"),
-            )
+            io::Error::new(io::ErrorKind::InvalidInput, format!("no file has a byte at offset {offset}"))
         })?;
         loop {
             // SAFETY: the kernel writes at most `into.len()` bytes into memory borrowed for it.
-            let read = unsafe {
-                libc::pread64(
-                    file.as_raw_fd(),
-                    into.as_mut_ptr().cast(),
-                    into.len(),
-                    offset,
-                )
-            };
+            let read = unsafe { libc::pread64(file.as_raw_fd(), into.as_mut_ptr().cast(), into.len(), offset) };
             match usize::try_from(read) {
                 Ok(read) => return Ok(read),
                 Err(_) => {
@@ -208,20 +181,12 @@ mod positional {
     #[cfg(unix)]
     use std::os::unix::fs::FileExt;
 
-    pub(super) fn read(
-        file: &File,
-        offset: u64,
-        into: &mut [MaybeUninit<u8>],
-    ) -> io::Result<usize> {
+    pub(super) fn read(file: &File, offset: u64, into: &mut [MaybeUninit<u8>]) -> io::Result<usize> {
         let mut scratch = [0; 16 << 10];
         let mut done = 0;
         while done < into.len() {
             let want = scratch.len().min(into.len() - done);
-            let read = match once(
-                file,
-                offset.saturating_add(done as u64),
-                &mut scratch[..want],
-            ) {
+            let read = match once(file, offset.saturating_add(done as u64), &mut scratch[..want]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 // What came before is the answer; the next call meets the error again.
                 Err(_) if done > 0 => break,

@@ -53,12 +53,7 @@ impl Memory {
     /// While `origin` lives, the `len` bytes at `start` must be valid for reads and writes by this
     /// value alone.
     pub(super) unsafe fn new(start: NonNull<u8>, len: usize, origin: Origin) -> Memory {
-        Memory {
-            start,
-            len,
-            filled: AtomicUsize::new(0),
-            origin,
-        }
+        Memory { start, len, filled: AtomicUsize::new(0), origin }
     }
 
     pub(super) fn start(&self) -> NonNull<u8> {
@@ -88,10 +83,7 @@ pub struct Target {
 
 impl Target {
     pub(super) fn new(memory: Memory) -> Target {
-        Target {
-            memory: Arc::new(memory),
-            handed_out: false,
-        }
+        Target { memory: Arc::new(memory), handed_out: false }
     }
 
     /// The caller's own memory as a destination: a `Vec<u8>`, a `Box<[u8]>`, a `BytesMut`, anything
@@ -162,14 +154,12 @@ pub enum FreezeError {
 impl fmt::Display for FreezeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            FreezeError::SlotsAlive { len } => write!(
-                f,
-                "a buffer of {len} bytes can still be written: a transfer into it has not ended"
-            ),
-            FreezeError::Incomplete { filled, len } => write!(
-                f,
-                "only {filled} of a buffer's {len} bytes arrived before its transfer ended"
-            ),
+            FreezeError::SlotsAlive { len } => {
+                write!(f, "a buffer of {len} bytes can still be written: a transfer into it has not ended")
+            }
+            FreezeError::Incomplete { filled, len } => {
+                write!(f, "only {filled} of a buffer's {len} bytes arrived before its transfer ended")
+            }
         }
     }
 }
@@ -197,11 +187,7 @@ impl<B: AsMut<[u8]> + Send + 'static> OwnedTarget<B> {
         // SAFETY: from here to `recover` or its drop the owner is neither moved nor borrowed again,
         // which is as if it were leaked and `bytes` borrowed all the while.
         let memory = unsafe { Memory::new(start, len, Origin::Owner(owner)) };
-        OwnedTarget {
-            memory: Arc::new(memory),
-            handed_out: false,
-            owner: PhantomData,
-        }
+        OwnedTarget { memory: Arc::new(memory), handed_out: false, owner: PhantomData }
     }
 
     /// Bytes in all.
@@ -225,17 +211,11 @@ impl<B: AsMut<[u8]> + Send + 'static> OwnedTarget<B> {
     /// # Errors
     /// When a slot over it is still alive. The error holds the target, to try again.
     pub fn recover(self) -> Result<B, RecoverError<B>> {
-        let OwnedTarget {
-            memory, handed_out, ..
-        } = self;
+        let OwnedTarget { memory, handed_out, .. } = self;
         let memory = match Arc::try_unwrap(memory) {
             Ok(memory) => memory,
             Err(memory) => {
-                return Err(RecoverError(OwnedTarget {
-                    memory,
-                    handed_out,
-                    owner: PhantomData,
-                }));
+                return Err(RecoverError(OwnedTarget { memory, handed_out, owner: PhantomData }));
             }
         };
         match memory.origin {
@@ -275,10 +255,7 @@ impl<B> fmt::Debug for RecoverError<B> {
 impl<B> fmt::Display for RecoverError<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let len = self.0.memory.len;
-        write!(
-            f,
-            "the caller's {len} bytes can still be written: a transfer into them has not ended"
-        )
+        write!(f, "the caller's {len} bytes can still be written: a transfer into them has not ended")
     }
 }
 
@@ -317,11 +294,7 @@ impl Drop for WaitOnDrop {
     fn drop(&mut self) {
         let mut open = self.0.open.lock().unwrap_or_else(PoisonError::into_inner);
         while !*open {
-            open = self
-                .0
-                .opened
-                .wait(open)
-                .unwrap_or_else(PoisonError::into_inner);
+            open = self.0.opened.wait(open).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -332,10 +305,7 @@ impl Drop for WaitOnDrop {
 /// went; also when `fill` panics. A slot that is never dropped (leaked, or returned out of `fill`)
 /// blocks it for ever: that is the price of a borrow.
 pub fn lend_blocking<R>(memory: &mut [u8], fill: impl FnOnce(Slot) -> R) -> R {
-    let gate = Arc::new(Gate {
-        open: Mutex::new(false),
-        opened: Condvar::new(),
-    });
+    let gate = Arc::new(Gate { open: Mutex::new(false), opened: Condvar::new() });
     let origin = Origin::Lent(OpenOnDrop(Arc::clone(&gate)));
     let start = NonNull::from(&mut *memory).cast::<u8>();
     // SAFETY: `memory` stays borrowed until `wait` below is dropped, which is not before `origin`

@@ -9,11 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 fn pool() -> Pool {
-    Pool::new(PoolConfig {
-        retain_bytes: 64 << 20,
-        idle: Duration::from_secs(60),
-        huge_pages: true,
-    })
+    Pool::new(PoolConfig { retain_bytes: 64 << 20, idle: Duration::from_secs(60), huge_pages: true })
 }
 
 /// Fills a slot with its own index so that a byte in the wrong place shows.
@@ -26,11 +22,7 @@ fn stamp(slot: &mut Slot, value: u8) {
 
 #[test]
 fn threads_fill_disjoint_slots_of_one_buffer() {
-    let lens = if cfg!(miri) {
-        vec![1, 3_000]
-    } else {
-        vec![1, 3_000, 100_000, 5 << 20]
-    };
+    let lens = if cfg!(miri) { vec![1, 3_000] } else { vec![1, 3_000, 100_000, 5 << 20] };
     for len in lens {
         let mut target = pool().reserve(len).unwrap();
         let mut rest = target.whole();
@@ -62,13 +54,7 @@ fn freezing_needs_every_byte_and_no_slot() {
     assert_eq!(slot.put_slice(&[1; 4_000]), 4_000);
     drop(slot);
     let error = target.freeze().unwrap_err();
-    assert_eq!(
-        error,
-        FreezeError::Incomplete {
-            filled: 4_000,
-            len: 10_000
-        }
-    );
+    assert_eq!(error, FreezeError::Incomplete { filled: 4_000, len: 10_000 });
     assert!(error.to_string().contains("4000 of a buffer's 10000"));
 
     let mut target = pool.reserve(10).unwrap();
@@ -195,9 +181,7 @@ fn an_owner_comes_back_at_the_same_address() {
     drop(rest);
     let refused = target.recover().unwrap_err();
     assert!(refused.to_string().contains("1000 bytes"));
-    thread::spawn(move || assert_eq!(slot.put_slice(&[7; 10]), 10))
-        .join()
-        .unwrap();
+    thread::spawn(move || assert_eq!(slot.put_slice(&[7; 10]), 10)).join().unwrap();
     let owner = refused.into_target().recover().unwrap();
     assert_eq!(owner.as_ptr(), address);
     assert_eq!(owner[8..12], [6, 6, 7, 7]);
@@ -283,10 +267,7 @@ fn lending_waits_even_when_the_borrower_panics() {
 fn read_all(slot: &mut Slot, file: &File, offset: u64, max: usize) -> usize {
     let mut done = 0;
     while done < max {
-        match slot
-            .read_at(file, offset + done as u64, max - done)
-            .unwrap()
-        {
+        match slot.read_at(file, offset + done as u64, max - done).unwrap() {
             0 => break,
             read => done += read,
         }
@@ -324,10 +305,7 @@ fn debug_output_shows_no_contents() {
     let mut target = pool().reserve(6).unwrap();
     let mut slot = target.whole();
     assert_eq!(slot.put_slice(b"hush"), 4);
-    assert_eq!(
-        format!("{slot:?} {target:?}"),
-        "Slot(4 of 6 bytes) Target(6 bytes)"
-    );
+    assert_eq!(format!("{slot:?} {target:?}"), "Slot(4 of 6 bytes) Target(6 bytes)");
     let owned = Target::from_owner(b"hush".to_vec());
     assert_eq!(format!("{owned:?}"), "OwnedTarget(4 bytes)");
 }

@@ -25,19 +25,13 @@ struct Entry {
 
 impl AddressBook {
     /// Every address of the name, rotated so that connections spread over them.
-    pub(super) async fn addresses(
-        &self,
-        authority: &Authority,
-    ) -> Result<Vec<SocketAddr>, NetFailure> {
+    pub(super) async fn addresses(&self, authority: &Authority) -> Result<Vec<SocketAddr>, NetFailure> {
         if let Some(known) = self.known(authority) {
             return Ok(known);
         }
         let fail = |source| NetFailure::Resolve { host: authority.host.clone(), source };
         let found: Vec<SocketAddr> =
-            tokio::net::lookup_host((authority.host.as_str(), authority.port))
-                .await
-                .map_err(fail)?
-                .collect();
+            tokio::net::lookup_host((authority.host.as_str(), authority.port)).await.map_err(fail)?.collect();
         if found.is_empty() {
             return Err(fail(io::Error::new(io::ErrorKind::NotFound, "it has no address")));
         }

@@ -22,8 +22,8 @@ use super::transport::Transport;
 use super::watchdog::Watchdog;
 use crate::buffer::Slot;
 use crate::wire::chunked::ChunkedDecoder;
-use crate::wire::response::{BodyLength, ResponseHead, parse_response};
 use crate::wire::request::Method;
+use crate::wire::response::{BodyLength, ResponseHead, parse_response};
 
 /// How much is asked for while a head is awaited and a body will follow into its slot: room for the
 /// heads that S3 sends (400 to 900 bytes), and little of the body to copy.
@@ -109,10 +109,7 @@ impl Connection {
 
     /// Whether the last exchange ended cleanly and another may follow.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.keep_alive
-            && !self.cut_short
-            && self.body == BodyLeft::Bytes(0)
-            && self.consumed == self.input.len()
+        self.keep_alive && !self.cut_short && self.body == BodyLeft::Bytes(0) && self.consumed == self.input.len()
     }
 
     pub(super) fn is_quiet(&self) -> bool {
@@ -139,12 +136,7 @@ impl Connection {
     }
 
     /// `None`: the server spoke first.
-    fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        body: &[u8],
-        sent: usize,
-    ) -> Poll<Result<Option<usize>, NetFailure>> {
+    fn poll_send(&mut self, cx: &mut Context<'_>, body: &[u8], sent: usize) -> Poll<Result<Option<usize>, NetFailure>> {
         let head_left = self.head.get(sent..).unwrap_or_default();
         let body_left = &body[sent.saturating_sub(self.head.len())..];
         let pieces = [IoSlice::new(head_left), IoSlice::new(body_left)];
@@ -187,8 +179,7 @@ impl Connection {
         self.watchdog.moved();
         loop {
             let received =
-                poll_fn(|cx| self.poll_input(cx, ask, "awaiting the answer", self.timeouts.first_byte))
-                    .await?;
+                poll_fn(|cx| self.poll_input(cx, ask, "awaiting the answer", self.timeouts.first_byte)).await?;
             if received == 0 {
                 return Err(self.ended("awaiting the answer", None));
             }
@@ -234,9 +225,7 @@ impl Connection {
         self.watchdog.moved();
         poll_fn(|cx| {
             if let Poll::Ready(ready) = self.transport.poll_readable(cx) {
-                return Poll::Ready(
-                    ready.map_err(|error| NetFailure::broken("receiving the body", error)),
-                );
+                return Poll::Ready(ready.map_err(|error| NetFailure::broken("receiving the body", error)));
             }
             self.raise_mark(u64::MAX);
             self.poll_stalled(cx).map(Err)
@@ -246,11 +235,7 @@ impl Connection {
 
     /// Receives what has arrived of the body, at least one byte and at most `most`, into the slot.
     /// Returns how many; 0 is the end of a body without a length.
-    pub(crate) async fn receive_body(
-        &mut self,
-        slot: &mut Slot,
-        most: u64,
-    ) -> Result<u64, NetFailure> {
+    pub(crate) async fn receive_body(&mut self, slot: &mut Slot, most: u64) -> Result<u64, NetFailure> {
         let BodyLeft::Bytes(left) = self.body else { return self.receive_unmeasured(slot, most).await };
         let wanted = left.min(most).min(slot.remaining_mut() as u64);
         if wanted == 0 {
@@ -261,8 +246,7 @@ impl Connection {
             self.watchdog.moved();
             poll_fn(|cx| self.poll_body(cx, slot, wanted as usize)).await?
         } else {
-            let count = early.len().min(wanted as usize);
-            slot.put_slice(&early[..count]);
+            let count = slot.put_slice(&early[..early.len().min(wanted as usize)]);
             self.consumed += count;
             count
         } as u64;
@@ -274,10 +258,7 @@ impl Connection {
     }
 
     /// Receives all of a small body (XML) beside the slots; `None` when it is longer than `most`.
-    pub(crate) async fn receive_document(
-        &mut self,
-        most: usize,
-    ) -> Result<Option<Vec<u8>>, NetFailure> {
+    pub(crate) async fn receive_document(&mut self, most: usize) -> Result<Option<Vec<u8>>, NetFailure> {
         let mut document = Vec::new();
         loop {
             if document.len() > most {
@@ -296,12 +277,10 @@ impl Connection {
         let count = self.receive_some(&mut arrived, most).await?;
         if count > most {
             // More than the head promised: the caller must not believe any of it.
-            return Err(NetFailure::Malformed(
-                "the body is longer than the range that the head describes".to_owned(),
-            ));
+            return Err(NetFailure::Malformed("the body is longer than the range that the head describes".to_owned()));
         }
-        slot.put_slice(&arrived);
-        Ok(count)
+        // All of it fits: `most` is at most the slot's room.
+        Ok(slot.put_slice(&arrived) as u64)
     }
 
     /// Appends what arrives next of the body; 0 is its end.
@@ -343,8 +322,7 @@ impl Connection {
             self.consumed = 0;
             self.watchdog.moved();
             let stall = self.timeouts.stall;
-            let received =
-                poll_fn(|cx| self.poll_input(cx, INPUT_READ, "receiving the body", stall)).await?;
+            let received = poll_fn(|cx| self.poll_input(cx, INPUT_READ, "receiving the body", stall)).await?;
             if received == 0 {
                 if self.body == BodyLeft::UntilClose {
                     self.body = BodyLeft::Bytes(0);
@@ -355,20 +333,11 @@ impl Connection {
         }
     }
 
-    fn poll_body(
-        &mut self,
-        cx: &mut Context<'_>,
-        slot: &mut Slot,
-        wanted: usize,
-    ) -> Poll<Result<usize, NetFailure>> {
+    fn poll_body(&mut self, cx: &mut Context<'_>, slot: &mut Slot, wanted: usize) -> Poll<Result<usize, NetFailure>> {
         match self.transport.poll_receive(cx, (&mut *slot).limit(wanted)) {
-            Poll::Ready(Ok(0)) => {
-                Poll::Ready(Err(NetFailure::Broken { during: "receiving the body", source: None }))
-            }
+            Poll::Ready(Ok(0)) => Poll::Ready(Err(NetFailure::Broken { during: "receiving the body", source: None })),
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
-            Poll::Ready(Err(error)) => {
-                Poll::Ready(Err(NetFailure::broken("receiving the body", error)))
-            }
+            Poll::Ready(Err(error)) => Poll::Ready(Err(NetFailure::broken("receiving the body", error))),
             Poll::Pending => {
                 self.raise_mark(wanted as u64);
                 self.poll_stalled(cx).map(Err)
@@ -387,9 +356,7 @@ impl Connection {
             self.lower_mark();
         }
         match self.watchdog.poll(cx, stall) {
-            Poll::Ready(()) => {
-                Poll::Ready(NetFailure::TimedOut { during: "receiving the body", after: stall })
-            }
+            Poll::Ready(()) => Poll::Ready(NetFailure::TimedOut { during: "receiving the body", after: stall }),
             Poll::Pending => Poll::Pending,
         }
     }

@@ -143,11 +143,7 @@ mod tests {
     use super::*;
 
     fn endpoint(url: &str, style: AddressingStyle) -> Result<Endpoint> {
-        Endpoint::new(&Config {
-            endpoint_url: Some(url.to_owned()),
-            addressing_style: style,
-            ..Config::default()
-        })
+        Endpoint::new(&Config { endpoint_url: Some(url.to_owned()), addressing_style: style, ..Config::default() })
     }
 
     #[test]

@@ -17,6 +17,6 @@ mod transport;
 mod watchdog;
 
 pub(crate) use connection::{BodyLeft, Connection, Timeouts};
-pub(crate) use endpoint::{Authority, Endpoint, Location, check_bucket, check_key};
+pub(crate) use endpoint::{Endpoint, Location, check_bucket, check_key};
 pub(crate) use failure::NetFailure;
 pub(crate) use pool::ConnectionPool;

@@ -74,10 +74,7 @@ impl ConnectionPool {
             }
             Err(_) => {
                 self.addresses.forget(authority);
-                return Err(NetFailure::TimedOut {
-                    during: "connecting",
-                    after: self.timeouts.connect,
-                });
+                return Err(NetFailure::TimedOut { during: "connecting", after: self.timeouts.connect });
             }
         };
         self.opened.fetch_add(1, Ordering::Relaxed);
@@ -119,10 +116,9 @@ impl ConnectionPool {
             match TcpStream::connect(address).await {
                 Ok(stream) => {
                     let prepared = stream.set_nodelay(true);
-                    return prepared.map(|()| stream).map_err(|source| NetFailure::Connect {
-                        address: address.to_string(),
-                        source,
-                    });
+                    return prepared
+                        .map(|()| stream)
+                        .map_err(|source| NetFailure::Connect { address: address.to_string(), source });
                 }
                 Err(source) => last = Some((address, source)),
             }

@@ -16,13 +16,7 @@ pub(super) fn set_low_water_mark(stream: &TcpStream, bytes: i32) -> std::io::Res
     // SAFETY: the descriptor is open for as long as `stream` is borrowed, and the option's value is
     // an `i32` that lives across the call, with its own size.
     let answer = unsafe {
-        libc::setsockopt(
-            stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RCVLOWAT,
-            (&raw const bytes).cast(),
-            length,
-        )
+        libc::setsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVLOWAT, (&raw const bytes).cast(), length)
     };
     if answer == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }

@@ -17,11 +17,7 @@ pub(super) enum Transport {
 
 impl Transport {
     /// Receives into the spare room of `into`, without a byte of it being written first.
-    pub(super) fn poll_receive(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut into: impl BufMut,
-    ) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_receive(&mut self, cx: &mut Context<'_>, mut into: impl BufMut) -> Poll<io::Result<usize>> {
         match self {
             Transport::Plain(stream) => {
                 let receive = pin!(stream.read_buf(&mut into));
@@ -30,11 +26,7 @@ impl Transport {
         }
     }
 
-    pub(super) fn poll_send(
-        &mut self,
-        cx: &mut Context<'_>,
-        pieces: &[IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
+    pub(super) fn poll_send(&mut self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         match self {
             Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
         }

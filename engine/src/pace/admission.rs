@@ -71,10 +71,7 @@ impl Admission {
     /// Room for `bytes` that will be delivered or dropped without asking for more. A need above half
     /// the budget is granted when that half is free: it must be met some time.
     pub(crate) async fn memory(&self, bytes: u64) -> MemoryPermit {
-        MemoryPermit {
-            permit: acquire(&self.first, pages(bytes).min(self.half)).await,
-            more: None,
-        }
+        MemoryPermit { permit: acquire(&self.first, pages(bytes).min(self.half)).await, more: None }
     }
 
     /// The same, if it can be had at once.
@@ -86,10 +83,7 @@ impl Admission {
 
     /// Room for what a large object needs beyond its first part.
     pub(crate) async fn more_memory(&self, bytes: u64) -> MemoryPermit {
-        MemoryPermit {
-            permit: acquire(&self.rest, pages(bytes).min(self.half)).await,
-            more: None,
-        }
+        MemoryPermit { permit: acquire(&self.rest, pages(bytes).min(self.half)).await, more: None }
     }
 
     /// Places and bytes that are free, for tests that look for leaks.

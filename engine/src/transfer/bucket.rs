@@ -18,11 +18,7 @@ pub(crate) async fn create(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     let subject = Subject::bucket(engine, "create bucket", bucket)?;
     let mut body = Vec::new();
     write_create_bucket(&mut body, &engine.config.region);
-    let call = Call {
-        body: &body,
-        payload: sha256(&body),
-        ..Call::new(Method::Put)
-    };
+    let call = Call { body: &body, payload: sha256(&body), ..Call::new(Method::Put) };
     engine.ask(&subject, &call, ANSWER_BYTES, |_| ()).await?;
     Ok(())
 }
@@ -41,15 +37,10 @@ pub(crate) async fn list(engine: &Arc<Engine>) -> Result<Vec<ListedBucket>> {
     let mut token: Option<String> = None;
     loop {
         let query = token.as_deref().map(|token| [("continuation-token", token)]);
-        let call = Call {
-            query: query.as_ref().map_or(&[], |query| &query[..]),
-            ..Call::new(Method::Get)
-        };
+        let call = Call { query: query.as_ref().map_or(&[], |query| &query[..]), ..Call::new(Method::Get) };
         let (answer, ()) = engine.ask(&subject, &call, ANSWER_BYTES, |_| ()).await?;
         let page = parse_list_buckets(&answer).map_err(|error| {
-            subject.explain(
-                Error::new(ErrorKind::Protocol, "the list cannot be read").with_source(error),
-            )
+            subject.explain(Error::new(ErrorKind::Protocol, "the list cannot be read").with_source(error))
         })?;
         buckets.extend(page.buckets);
         match page.continuation_token {

@@ -27,16 +27,11 @@ pub(crate) async fn delete(engine: &Arc<Engine>, bucket: &str, key: &str) -> Res
 }
 
 /// Deletes many objects and returns those that the server would not delete.
-pub(crate) async fn delete_many(
-    engine: &Arc<Engine>,
-    bucket: &str,
-    keys: Vec<String>,
-) -> Result<Vec<DeleteFailure>> {
+pub(crate) async fn delete_many(engine: &Arc<Engine>, bucket: &str, keys: Vec<String>) -> Result<Vec<DeleteFailure>> {
     engine.keep_house();
     let subject = Subject::bucket(engine, "delete", bucket)?;
     // XML cannot carry some keys; those are deleted by a request of their own.
-    let (batched, single): (Vec<_>, Vec<_>) =
-        keys.into_iter().partition(|key| is_representable(key));
+    let (batched, single): (Vec<_>, Vec<_>) = keys.into_iter().partition(|key| is_representable(key));
     let batches = batched.chunks(BATCH).map(<[String]>::to_vec).collect::<Vec<_>>().into_iter();
     let singles = single.into_iter();
     let workers = engine.pace.workers(batches.len() + singles.len());
@@ -67,15 +62,10 @@ pub(crate) async fn delete_many(
     Ok(failures.into_iter().flatten().collect())
 }
 
-async fn delete_batch(
-    engine: &Arc<Engine>,
-    subject: &Subject,
-    keys: &[String],
-) -> Result<Vec<DeleteFailure>> {
+async fn delete_batch(engine: &Arc<Engine>, subject: &Subject, keys: &[String]) -> Result<Vec<DeleteFailure>> {
     let mut body = Vec::new();
-    write_delete_objects(&mut body, keys.iter().map(String::as_str), true).map_err(|error| {
-        subject.explain(Error::new(ErrorKind::Config, error.to_string()))
-    })?;
+    write_delete_objects(&mut body, keys.iter().map(String::as_str), true)
+        .map_err(|error| subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
     let md5 = content_md5(&body);
     let call = Call {
         query: &[("delete", "")],
@@ -86,16 +76,10 @@ async fn delete_batch(
     };
     let (answer, ()) = engine.ask(subject, &call, ANSWER_BYTES, |_| ()).await?;
     parse_delete_result(&answer).map_err(|error| {
-        subject.explain(
-            Error::new(ErrorKind::Protocol, "the answer cannot be read").with_source(error),
-        )
+        subject.explain(Error::new(ErrorKind::Protocol, "the answer cannot be read").with_source(error))
     })
 }
 
 fn as_failure(key: String, error: &Error) -> DeleteFailure {
-    DeleteFailure {
-        key,
-        code: error.code().unwrap_or(error.kind().as_str()).to_owned(),
-        message: error.to_string(),
-    }
+    DeleteFailure { key, code: error.code().unwrap_or(error.kind().as_str()).to_owned(), message: error.to_string() }
 }

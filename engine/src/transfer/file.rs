@@ -49,10 +49,7 @@ impl PartialFile {
     pub(crate) async fn write_at(self: &Arc<Self>, slot: Slot, offset: u64) -> Result<()> {
         let partial = Arc::clone(self);
         on_blocking_thread(move || {
-            partial
-                .file
-                .write_all_at(slot.filled(), offset)
-                .map_err(|error| cannot_write(&partial.target, error))
+            partial.file.write_all_at(slot.filled(), offset).map_err(|error| cannot_write(&partial.target, error))
         })
         .await
     }
@@ -60,9 +57,8 @@ impl PartialFile {
     /// Every byte is there: the file takes its name.
     pub(crate) async fn finish(self: Arc<Self>) -> Result<()> {
         on_blocking_thread(move || {
-            let partial = Arc::into_inner(self).ok_or_else(|| {
-                Error::new(ErrorKind::Io, "the file is still being written")
-            })?;
+            let partial =
+                Arc::into_inner(self).ok_or_else(|| Error::new(ErrorKind::Io, "the file is still being written"))?;
             rename(partial.temporary, &partial.target)
         })
         .await
@@ -70,11 +66,7 @@ impl PartialFile {
 }
 
 /// Writes a file that is in memory whole: one trip to a blocking thread.
-pub(crate) async fn write_file(
-    target: PathBuf,
-    content: crate::buffer::Buffer,
-    make_folders: bool,
-) -> Result<()> {
+pub(crate) async fn write_file(target: PathBuf, content: crate::buffer::Buffer, make_folders: bool) -> Result<()> {
     on_blocking_thread(move || {
         let mut partial = create(target, make_folders)?;
         partial.file.write_all(&content).map_err(|error| cannot_write(&partial.target, error))?;
@@ -87,10 +79,7 @@ fn create(target: PathBuf, make_folders: bool) -> Result<PartialFile> {
     // Following links: a rename onto a link to a device would replace the link.
     match std::fs::metadata(&target) {
         Ok(found) if found.is_dir() => {
-            return Err(Error::new(
-                ErrorKind::Io,
-                format!("{} is a folder, not a file", target.display()),
-            ));
+            return Err(Error::new(ErrorKind::Io, format!("{} is a folder, not a file", target.display())));
         }
         Ok(found) if !found.is_file() => {
             return Err(Error::new(
@@ -107,9 +96,8 @@ fn create(target: PathBuf, make_folders: bool) -> Result<PartialFile> {
         && matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound)
         && let Some(folder) = temporary.parent()
     {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Error::io(format!("the folder {} cannot be made", folder.display()), error)
-        })?;
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Error::io(format!("the folder {} cannot be made", folder.display()), error))?;
         opened = open_new(&temporary);
     }
     let file = opened.map_err(|error| cannot_write(&target, error))?;
@@ -129,9 +117,9 @@ fn rename(mut temporary: Temporary, target: &Path) -> Result<()> {
 
 /// `.name.PID-N.wirespeed-partial` beside the target, the name cut where all would be too long.
 fn temporary_name(target: &Path) -> Result<PathBuf> {
-    let name = target.file_name().ok_or_else(|| {
-        Error::new(ErrorKind::Config, format!("{} does not name a file", target.display()))
-    })?;
+    let name = target
+        .file_name()
+        .ok_or_else(|| Error::new(ErrorKind::Config, format!("{} does not name a file", target.display())))?;
     let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
     let ending = format!(".{}-{serial}.wirespeed-partial", std::process::id());
     let name = name.to_string_lossy();
@@ -162,9 +150,9 @@ fn cannot_write(target: &Path, error: io::Error) -> Error {
 pub(crate) async fn on_blocking_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| {
-        Err(Error::new(ErrorKind::Cancelled, "the runtime stopped").with_source(error))
-    })
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::new(ErrorKind::Cancelled, "the runtime stopped").with_source(error)))
 }
 
 /// A local file to upload, and what it looked like when it was opened.
@@ -178,15 +166,11 @@ pub(crate) struct SourceFile {
 impl SourceFile {
     pub(crate) async fn open(path: PathBuf) -> Result<Arc<SourceFile>> {
         on_blocking_thread(move || {
-            let cannot_read =
-                |error| Error::io(format!("{} cannot be read", path.display()), error);
+            let cannot_read = |error| Error::io(format!("{} cannot be read", path.display()), error);
             // Asked before opening: opening a pipe without a writer would wait for one.
             let found = std::fs::metadata(&path).map_err(cannot_read)?;
             if !found.is_file() {
-                return Err(Error::new(
-                    ErrorKind::Io,
-                    format!("{} is not a regular file", path.display()),
-                ));
+                return Err(Error::new(ErrorKind::Io, format!("{} is not a regular file", path.display())));
             }
             let file = File::open(&path).map_err(cannot_read)?;
             let found = file.metadata().map_err(cannot_read)?;
@@ -201,21 +185,14 @@ impl SourceFile {
     }
 
     /// Reads `length` bytes at `offset` into the slot. A file that has become shorter is an error.
-    pub(crate) async fn read_at(
-        self: &Arc<Self>,
-        mut slot: Slot,
-        offset: u64,
-        length: usize,
-    ) -> Result<Slot> {
+    pub(crate) async fn read_at(self: &Arc<Self>, mut slot: Slot, offset: u64, length: usize) -> Result<Slot> {
         let source = Arc::clone(self);
         on_blocking_thread(move || {
             while slot.filled().len() < length {
                 let done = slot.filled().len();
                 let read = slot
                     .read_at(&source.file, offset + done as u64, length - done)
-                    .map_err(|error| {
-                        Error::io(format!("{} cannot be read", source.path.display()), error)
-                    })?;
+                    .map_err(|error| Error::io(format!("{} cannot be read", source.path.display()), error))?;
                 if read == 0 {
                     return Err(source.changed("it became shorter"));
                 }
@@ -229,9 +206,10 @@ impl SourceFile {
     pub(crate) async fn check_unchanged(self: &Arc<Self>) -> Result<()> {
         let source = Arc::clone(self);
         on_blocking_thread(move || {
-            let found = source.file.metadata().map_err(|error| {
-                Error::io(format!("{} cannot be read", source.path.display()), error)
-            })?;
+            let found = source
+                .file
+                .metadata()
+                .map_err(|error| Error::io(format!("{} cannot be read", source.path.display()), error))?;
             if found.len() != source.size {
                 return Err(source.changed("its length is another"));
             }
@@ -244,11 +222,8 @@ impl SourceFile {
     }
 
     fn changed(&self, how: &str) -> Error {
-        Error::new(
-            ErrorKind::Integrity,
-            format!("{} changed while it was being uploaded: {how}", self.path.display()),
-        )
-        .with_hint("upload it when nothing writes to it")
+        Error::new(ErrorKind::Integrity, format!("{} changed while it was being uploaded: {how}", self.path.display()))
+            .with_hint("upload it when nothing writes to it")
     }
 }
 
@@ -257,10 +232,8 @@ mod tests {
     use super::*;
 
     fn names_in(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }

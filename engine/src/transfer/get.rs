@@ -110,9 +110,8 @@ impl Get {
         let mut target = Target::from_owner(destination);
         let slot = target.whole();
         let (length, info) = self.fill(&subject, slot).await?;
-        let destination = target.recover().map_err(|error| {
-            subject.explain(Error::new(ErrorKind::Cancelled, error.to_string()))
-        })?;
+        let destination =
+            target.recover().map_err(|error| subject.explain(Error::new(ErrorKind::Cancelled, error.to_string())))?;
         Ok((destination, length, info))
     }
 
@@ -174,10 +173,7 @@ impl Get {
     ///
     /// # Errors
     /// Those of [`Get::buffer`], and [`ErrorKind::Io`] where the writer fails.
-    pub async fn writer(
-        self,
-        writer: impl tokio::io::AsyncWrite + Unpin + Send,
-    ) -> Result<ObjectInfo> {
+    pub async fn writer(self, writer: impl tokio::io::AsyncWrite + Unpin + Send) -> Result<ObjectInfo> {
         let subject = self.subject()?;
         let engine = Arc::clone(&self.engine);
         let permit = engine.pace.admission.memory(engine.pace.part_size()).await;
@@ -252,16 +248,12 @@ pub(crate) async fn open(
                 return Ok(Opened { source, info, wanted, first: Some((part, begun)) });
             }
             Err(Failure { object_size: Some(0), .. }) if range.start == 0 => {
-                let version =
-                    Version { size: 0, etag: None, version_id: None, last_modified: None };
+                let version = Version { size: 0, etag: None, version_id: None, last_modified: None };
                 let source = Source { engine: Arc::clone(engine), subject, version, progress };
                 let info = ObjectInfo::default();
                 return Ok(Opened { source, info, wanted: 0..0, first: None });
             }
-            Err(failure) => attempts
-                .after(engine, failure)
-                .await
-                .map_err(|failure| subject.explain(failure.error))?,
+            Err(failure) => attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?,
         }
     }
 }
@@ -272,11 +264,7 @@ impl Opened {
         self.wanted.end - self.wanted.start
     }
 
-    async fn into_slice(
-        self,
-        mut slot: Slot,
-        kept: &mut Option<Connection>,
-    ) -> Result<ObjectInfo> {
+    async fn into_slice(self, mut slot: Slot, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
         let room = slot.remaining() as u64;
         let length = self.length();
         if length > room {
@@ -293,11 +281,7 @@ impl Opened {
     }
 
     /// `slot` has exactly the wanted length.
-    pub(crate) async fn into_memory(
-        self,
-        slot: Slot,
-        kept: &mut Option<Connection>,
-    ) -> Result<ObjectInfo> {
+    pub(crate) async fn into_memory(self, slot: Slot, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
         self.run(Destination::Memory(slot), kept).await
     }
 
@@ -319,11 +303,7 @@ impl Opened {
         self.run(Destination::Discard, kept).await
     }
 
-    async fn run(
-        self,
-        destination: Destination,
-        kept: &mut Option<Connection>,
-    ) -> Result<ObjectInfo> {
+    async fn run(self, destination: Destination, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
         let Opened { source, info, wanted, first } = self;
         let progress = source.progress.clone();
         if let Some((first, begun)) = first {
@@ -340,8 +320,7 @@ impl Opened {
                 let source = Arc::new(source);
                 let begun = Some((first, sink, begun));
                 let lead = work(Arc::clone(&source), Arc::clone(&parts), begun, kept.take());
-                let crew = (0..others)
-                    .map(|_| work(Arc::clone(&source), Arc::clone(&parts), None, None));
+                let crew = (0..others).map(|_| work(Arc::clone(&source), Arc::clone(&parts), None, None));
                 run_together(lead, crew).await?;
             }
         }
@@ -379,9 +358,7 @@ impl Parts {
     /// Parts are handed out in order, so the part's slot is the front of what is left.
     fn sink(&mut self, range: &Range<u64>) -> Sink {
         match &mut self.destination {
-            Destination::Memory(slot) => {
-                Sink::Memory(slot.split_to((range.end - range.start) as usize))
-            }
+            Destination::Memory(slot) => Sink::Memory(slot.split_to((range.end - range.start) as usize)),
             Destination::File(file) => Sink::File(Arc::clone(file), self.origin),
             Destination::Discard => Sink::Discard,
         }

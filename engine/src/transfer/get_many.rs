@@ -207,10 +207,7 @@ impl Files {
 }
 
 impl Worker<(String, PathBuf), ObjectInfo> for Files {
-    async fn work(
-        &mut self,
-        (key, path): (String, PathBuf),
-    ) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
+    async fn work(&mut self, (key, path): (String, PathBuf)) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
         (self.file(&key, path).await, None)
     }
 

@@ -86,21 +86,14 @@ impl<I> Items<I> {
 /// What one task of the crew does with its items.
 pub(crate) trait Worker<I, T>: Send + 'static {
     /// Does one item. The permit covers what the result holds until it is delivered.
-    fn work(
-        &mut self,
-        item: I,
-    ) -> impl Future<Output = (Result<T>, Option<MemoryPermit>)> + Send;
+    fn work(&mut self, item: I) -> impl Future<Output = (Result<T>, Option<MemoryPermit>)> + Send;
 
     /// There are no more items.
     fn retire(self);
 }
 
 /// Starts `workers` tasks over the items.
-pub(crate) fn start<I, T, W>(
-    items: Items<I>,
-    workers: usize,
-    hire: impl Fn() -> W,
-) -> Outcomes<T>
+pub(crate) fn start<I, T, W>(items: Items<I>, workers: usize, hire: impl Fn() -> W) -> Outcomes<T>
 where
     I: Send + 'static,
     T: Send + 'static,

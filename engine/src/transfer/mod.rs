@@ -110,10 +110,7 @@ impl Engine {
     }
 
     /// Runs `work` to its end even when the operation that asked for it is gone.
-    pub(crate) fn clean_up(
-        self: &Arc<Engine>,
-        work: impl Future<Output = ()> + Send + 'static,
-    ) {
+    pub(crate) fn clean_up(self: &Arc<Engine>, work: impl Future<Output = ()> + Send + 'static) {
         // Without a runtime the process is ending, and nothing can be sent any more.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let Ok(permit) = Arc::clone(&self.cleanups).try_acquire_owned() else { return };
@@ -128,10 +125,9 @@ impl Engine {
         use crate::error::{Error, ErrorKind};
         match tokio::time::timeout(patience, self.cleanups.acquire_many(CLEANUPS)).await {
             Ok(_) => Ok(()),
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                format!("cleaning up took longer than {} ms", patience.as_millis()),
-            )),
+            Err(_) => {
+                Err(Error::new(ErrorKind::Timeout, format!("cleaning up took longer than {} ms", patience.as_millis())))
+            }
         }
     }
 }

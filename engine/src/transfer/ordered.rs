@@ -73,11 +73,7 @@ pub(crate) async fn write(
     Ok(info)
 }
 
-async fn deliver(
-    source: &Source,
-    writer: &mut (impl AsyncWrite + Unpin),
-    arrived: Result<Fetched>,
-) -> Result<()> {
+async fn deliver(source: &Source, writer: &mut (impl AsyncWrite + Unpin), arrived: Result<Fetched>) -> Result<()> {
     let arrived = arrived?;
     let written = writer.write_all(&arrived.body).await;
     written.map_err(|error| source.subject.explain(cannot_write(error)))
@@ -106,13 +102,7 @@ impl Window {
         self.early.is_empty()
     }
 
-    fn fetch(
-        &mut self,
-        source: &Arc<Source>,
-        range: Range<u64>,
-        begun: Option<Begun>,
-        permit: MemoryPermit,
-    ) {
+    fn fetch(&mut self, source: &Arc<Source>, range: Range<u64>, begun: Option<Begun>, permit: MemoryPermit) {
         let index = self.turn + self.early.len();
         self.early.push_back(None);
         let source = Arc::clone(source);

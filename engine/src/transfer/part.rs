@@ -87,9 +87,7 @@ impl Source {
                     }
                     attempts.after(&self.engine, failure).await.map_err(|failure| {
                         let last = range.end.saturating_sub(1);
-                        self.subject.explain(
-                            failure.error.with_part(|| format!("bytes {}-{last}", range.start)),
-                        )
+                        self.subject.explain(failure.error.with_part(|| format!("bytes {}-{last}", range.start)))
                     })?;
                 }
             }
@@ -142,9 +140,7 @@ impl Source {
         let begin = *next;
         while *next < end {
             let moved = match sink {
-                Sink::Memory(slot) => {
-                    exchange.connection.receive_body(slot, end - *next).await?
-                }
+                Sink::Memory(slot) => exchange.connection.receive_body(slot, end - *next).await?,
                 Sink::File(file, origin) => {
                     let offset = *next - *origin;
                     let stage = self.stage(&mut exchange, end - *next).await?;
@@ -152,9 +148,7 @@ impl Source {
                     file.write_at(stage, offset).await.map_err(Failure::never)?;
                     moved
                 }
-                Sink::Discard => {
-                    self.stage(&mut exchange, end - *next).await?.filled().len() as u64
-                }
+                Sink::Discard => self.stage(&mut exchange, end - *next).await?.filled().len() as u64,
             };
             if moved == 0 {
                 return Err(short_body(exchange.connection.body_left()));
@@ -199,8 +193,7 @@ pub(crate) fn reserve(engine: &Engine, length: u64) -> Result<crate::buffer::Tar
         Error::io(format!("no memory for {length} bytes"), error)
             .with_hint("lower --memory or --concurrency, or read a smaller range")
     };
-    let length_here =
-        usize::try_from(length).map_err(|_| refused(std::io::ErrorKind::OutOfMemory.into()))?;
+    let length_here = usize::try_from(length).map_err(|_| refused(std::io::ErrorKind::OutOfMemory.into()))?;
     engine.memory.reserve(length_here).map_err(refused)
 }
 

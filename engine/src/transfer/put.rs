@@ -69,8 +69,7 @@ impl Put {
     async fn run(self, content: Content) -> Result<PutOutcome> {
         let subject = Subject::key(&self.engine, "put", &self.bucket, &self.key)?;
         let engine = Arc::clone(&self.engine);
-        let upload =
-            Upload { engine: self.engine, subject: subject.clone(), content, progress: self.progress };
+        let upload = Upload { engine: self.engine, subject: subject.clone(), content, progress: self.progress };
         let mut kept = None;
         let outcome = upload.run(&mut kept).await?;
         engine.put_back(&subject, kept);

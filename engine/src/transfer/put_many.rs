@@ -113,10 +113,7 @@ impl Putter {
 }
 
 impl Worker<(String, Bytes), PutOutcome> for Putter {
-    async fn work(
-        &mut self,
-        (key, body): (String, Bytes),
-    ) -> (Result<PutOutcome>, Option<MemoryPermit>) {
+    async fn work(&mut self, (key, body): (String, Bytes)) -> (Result<PutOutcome>, Option<MemoryPermit>) {
         (self.put(&key, Content::Memory(body)).await, None)
     }
 
@@ -126,10 +123,7 @@ impl Worker<(String, Bytes), PutOutcome> for Putter {
 }
 
 impl Worker<(PathBuf, String), PutOutcome> for Putter {
-    async fn work(
-        &mut self,
-        (path, key): (PathBuf, String),
-    ) -> (Result<PutOutcome>, Option<MemoryPermit>) {
+    async fn work(&mut self, (path, key): (PathBuf, String)) -> (Result<PutOutcome>, Option<MemoryPermit>) {
         let put = async {
             let file = SourceFile::open(path).await;
             let explain = |error: crate::Error| error.with_context("put", &self.bucket.bucket, &key);

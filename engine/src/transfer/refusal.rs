@@ -30,11 +30,9 @@ impl Failure {
 impl From<NetFailure> for Failure {
     fn from(failure: NetFailure) -> Failure {
         let (kind, retry, hint) = match &failure {
-            NetFailure::Resolve { .. } | NetFailure::Connect { .. } => (
-                ErrorKind::Connection,
-                Retry::Backoff,
-                Some("check the endpoint URL and that the server is running"),
-            ),
+            NetFailure::Resolve { .. } | NetFailure::Connect { .. } => {
+                (ErrorKind::Connection, Retry::Backoff, Some("check the endpoint URL and that the server is running"))
+            }
             NetFailure::Stale => (ErrorKind::Connection, Retry::AtOnce, None),
             NetFailure::Broken { .. } => (ErrorKind::Connection, Retry::Backoff, None),
             NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
@@ -67,10 +65,7 @@ impl Refusal {
             status: head.status,
             request_id: head.request_id.map(str::to_owned),
             region: head.bucket_region.map(str::to_owned),
-            retry_after: head
-                .retry_after
-                .and_then(|seconds| seconds.trim().parse().ok())
-                .map(Duration::from_secs),
+            retry_after: head.retry_after.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs),
             object_size: head.unsatisfied_range,
         }
     }
@@ -94,11 +89,8 @@ impl Refusal {
             Retry::Throttled(_) => Retry::Throttled(self.retry_after),
             other => other,
         };
-        let mut error = Error::new(verdict.kind, message).with_response(
-            self.status,
-            code,
-            self.request_id.or(request_id),
-        );
+        let mut error =
+            Error::new(verdict.kind, message).with_response(self.status, code, self.request_id.or(request_id));
         if let Some(hint) = verdict.hint {
             error = error.with_hint(hint);
         }
@@ -108,13 +100,7 @@ impl Refusal {
 
 /// A failure that came as the body of a 200, as CompleteMultipartUpload's and copies' may.
 pub(crate) fn failed_inside_success(body: ErrorBody) -> Failure {
-    let refusal = Refusal {
-        status: 200,
-        request_id: None,
-        region: None,
-        retry_after: None,
-        object_size: None,
-    };
+    let refusal = Refusal { status: 200, request_id: None, region: None, retry_after: None, object_size: None };
     refusal.judge(Some(body))
 }
 
@@ -133,23 +119,16 @@ fn verdict(status: u16, code: &str) -> Verdict {
     const CHECK_CLOCK: &str = "set this machine's clock";
     const CHECK_SECRET: &str = "check the secret access key and the region";
     match (status, code) {
-        (_, "SlowDown" | "Throttling" | "ThrottlingException" | "RequestLimitExceeded")
-        | (429 | 503, _) => new(
+        (_, "SlowDown" | "Throttling" | "ThrottlingException" | "RequestLimitExceeded") | (429 | 503, _) => new(
             K::Throttled,
             Retry::Throttled(None),
             "the server asks for fewer requests",
             Some("lower --concurrency or try later"),
         ),
-        (_, "RequestTimeout") => {
-            new(K::Timeout, Retry::Backoff, "the server waited too long for the request", None)
-        }
+        (_, "RequestTimeout") => new(K::Timeout, Retry::Backoff, "the server waited too long for the request", None),
         (_, "InternalError") => new(K::Server, Retry::Backoff, "the server failed", None),
-        (_, "RequestTimeTooSkewed") => {
-            new(K::Denied, Retry::Never, "the clocks differ", Some(CHECK_CLOCK))
-        }
-        (_, "SignatureDoesNotMatch") => {
-            new(K::Denied, Retry::Never, "the signature is wrong", Some(CHECK_SECRET))
-        }
+        (_, "RequestTimeTooSkewed") => new(K::Denied, Retry::Never, "the clocks differ", Some(CHECK_CLOCK)),
+        (_, "SignatureDoesNotMatch") => new(K::Denied, Retry::Never, "the signature is wrong", Some(CHECK_SECRET)),
         (_, "InvalidAccessKeyId") => new(
             K::Denied,
             Retry::Never,
@@ -162,12 +141,9 @@ fn verdict(status: u16, code: &str) -> Verdict {
             "the session token is not valid",
             Some("get new credentials, or unset AWS_SESSION_TOKEN"),
         ),
-        (_, "NoSuchBucket") => new(
-            K::NotFound,
-            Retry::Never,
-            "the bucket does not exist",
-            Some("check its name and the endpoint"),
-        ),
+        (_, "NoSuchBucket") => {
+            new(K::NotFound, Retry::Never, "the bucket does not exist", Some("check its name and the endpoint"))
+        }
         (_, "ConditionalRequestConflict" | "OperationAborted") => {
             new(K::Conflict, Retry::Backoff, "another request is changing the same thing", None)
         }
@@ -204,13 +180,23 @@ mod tests {
 
     #[test]
     fn what_passes_is_retried_and_what_does_not_is_not() {
-        for (status, code) in [(500, "InternalError"), (502, ""), (504, ""), (400, "RequestTimeout"), (409, "ConditionalRequestConflict")] {
+        for (status, code) in
+            [(500, "InternalError"), (502, ""), (504, ""), (400, "RequestTimeout"), (409, "ConditionalRequestConflict")]
+        {
             assert_eq!(verdict(status, code).retry, Retry::Backoff, "{status} {code}");
         }
         for (status, code) in [(503, "SlowDown"), (503, ""), (429, "")] {
             assert_eq!(verdict(status, code).retry, Retry::Throttled(None), "{status} {code}");
         }
-        for (status, code) in [(400, "InvalidArgument"), (403, "AccessDenied"), (404, ""), (409, "BucketNotEmpty"), (412, ""), (416, ""), (501, "")] {
+        for (status, code) in [
+            (400, "InvalidArgument"),
+            (403, "AccessDenied"),
+            (404, ""),
+            (409, "BucketNotEmpty"),
+            (412, ""),
+            (416, ""),
+            (501, ""),
+        ] {
             assert_eq!(verdict(status, code).retry, Retry::Never, "{status} {code}");
         }
     }

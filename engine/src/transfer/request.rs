@@ -29,22 +29,13 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    pub(crate) fn key(
-        engine: &Engine,
-        operation: &'static str,
-        bucket: &str,
-        key: &str,
-    ) -> Result<Subject> {
-        let subject = Subject::bucket(engine, operation, bucket)
-            .map_err(|error| error.with_context(operation, bucket, key))?;
+    pub(crate) fn key(engine: &Engine, operation: &'static str, bucket: &str, key: &str) -> Result<Subject> {
+        let subject =
+            Subject::bucket(engine, operation, bucket).map_err(|error| error.with_context(operation, bucket, key))?;
         subject.with_key(key)
     }
 
-    pub(crate) fn bucket(
-        engine: &Engine,
-        operation: &'static str,
-        bucket: &str,
-    ) -> Result<Subject> {
+    pub(crate) fn bucket(engine: &Engine, operation: &'static str, bucket: &str) -> Result<Subject> {
         check_bucket(bucket).map_err(|error| error.with_context(operation, "", ""))?;
         Ok(Subject {
             operation,
@@ -55,12 +46,7 @@ impl Subject {
     }
 
     pub(crate) fn service(engine: &Engine, operation: &'static str) -> Subject {
-        Subject {
-            operation,
-            bucket: "".into(),
-            key: String::new(),
-            location: Arc::new(engine.endpoint.locate("")),
-        }
+        Subject { operation, bucket: "".into(), key: String::new(), location: Arc::new(engine.endpoint.locate("")) }
     }
 
     /// The same bucket, another key.
@@ -87,14 +73,7 @@ pub(crate) struct Call<'a> {
 
 impl<'a> Call<'a> {
     pub(crate) fn new(method: Method) -> Call<'a> {
-        Call {
-            method,
-            query: &[],
-            headers: &[],
-            body: &[],
-            payload: Payload::Empty,
-            into_slot: false,
-        }
+        Call { method, query: &[], headers: &[], body: &[], payload: Payload::Empty, into_slot: false }
     }
 }
 
@@ -196,8 +175,7 @@ impl Engine {
                 (head.status, read)
             })
             .await?;
-        let timing =
-            started.map(|started| Timing { started, first_byte: started.elapsed() });
+        let timing = started.map(|started| Timing { started, first_byte: started.elapsed() });
         let operation = subject.operation;
         let exchange = Exchange { connection, permit: Some(permit), operation, status, timing };
         match read {
@@ -275,10 +253,9 @@ impl Engine {
                     self.put_back(subject, kept);
                     return Ok(answer);
                 }
-                Err(failure) => attempts
-                    .after(self, failure)
-                    .await
-                    .map_err(|failure| subject.explain(failure.error))?,
+                Err(failure) => {
+                    attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?
+                }
             }
         }
     }

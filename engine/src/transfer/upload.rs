@@ -27,9 +27,7 @@ use crate::net::Connection;
 use crate::pace::MemoryPermit;
 use crate::plan::{UploadPlan, upload_plan};
 use crate::wire::request::{Method, Payload};
-use crate::wire::xml::{
-    CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart,
-};
+use crate::wire::xml::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 
 /// The answers of an upload are under 1 KiB.
 const ANSWER_BYTES: usize = 64 * 1024;
@@ -81,11 +79,8 @@ impl Upload {
     pub(crate) async fn run(self, kept: &mut Option<Connection>) -> Result<PutOutcome> {
         self.engine.keep_house();
         let config = &self.engine.config;
-        let plan =
-            upload_plan(self.content.size(), self.engine.pace.part_size(), config.multipart_threshold)
-                .map_err(|error| {
-                    self.subject.explain(Error::new(ErrorKind::Config, error.to_string()))
-                })?;
+        let plan = upload_plan(self.content.size(), self.engine.pace.part_size(), config.multipart_threshold)
+            .map_err(|error| self.subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
         let progress = self.progress.clone();
         let outcome = match plan {
             UploadPlan::Single { size } => self.single(size, kept).await,
@@ -157,9 +152,7 @@ impl Upload {
         let number_text = number.to_string();
         let query = [("partNumber", number_text.as_str()), ("uploadId", upload_id)];
         let (etag, _) = self.send(&query, body.as_slice(), payload, kept).await.map_err(explain)?;
-        etag.ok_or_else(|| {
-            explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part"))
-        })
+        etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")))
     }
 
     /// Sends one body until it is accepted; the ETag and version that the server gave it.
@@ -204,15 +197,12 @@ impl Upload {
         let length = range.end - range.start;
         let body = match &self.content {
             // Both casts are exact: the range lies within the slice.
-            Content::Memory(bytes) => {
-                PartBody::Shared(bytes.slice(range.start as usize..range.end as usize))
-            }
+            Content::Memory(bytes) => PartBody::Shared(bytes.slice(range.start as usize..range.end as usize)),
             Content::File(file) => {
                 let permit = self.engine.pace.admission.memory(length).await;
                 let explain = |error| self.subject.explain(error);
                 let slot = reserve(&self.engine, length).map_err(explain)?.whole();
-                let slot =
-                    file.read_at(slot, range.start, length as usize).await.map_err(explain)?;
+                let slot = file.read_at(slot, range.start, length as usize).await.map_err(explain)?;
                 PartBody::Pooled { slot, _permit: permit }
             }
         };
@@ -243,9 +233,7 @@ impl Upload {
     async fn check_unchanged(&self) -> Result<()> {
         match &self.content {
             Content::Memory(_) => Ok(()),
-            Content::File(file) => {
-                file.check_unchanged().await.map_err(|error| self.subject.explain(error))
-            }
+            Content::File(file) => file.check_unchanged().await.map_err(|error| self.subject.explain(error)),
         }
     }
 
@@ -256,10 +244,7 @@ impl Upload {
         let size_text = size.to_string();
         let call = Call {
             query: &[("uploadId", upload_id)],
-            headers: &[
-                ("content-type", "application/xml"),
-                ("x-amz-mp-object-size", size_text.as_str()),
-            ],
+            headers: &[("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())],
             body: &body,
             payload: sha256(&body),
             ..Call::new(Method::Post)
@@ -272,9 +257,7 @@ impl Upload {
             let completed = async {
                 let (exchange, version_id) = self
                     .engine
-                    .exchange(&self.subject, &call, &attempts, &mut kept, |head| {
-                        Ok(head.version_id.map(str::to_owned))
-                    })
+                    .exchange(&self.subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
                     .await?;
                 let answer = self.engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
                 match parse_complete_multipart(&answer) {
@@ -300,10 +283,7 @@ impl Upload {
                     return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts });
                 }
             }
-            attempts
-                .after(&self.engine, failure)
-                .await
-                .map_err(|failure| self.subject.explain(failure.error))?;
+            attempts.after(&self.engine, failure).await.map_err(|failure| self.subject.explain(failure.error))?;
         }
     }
 }
@@ -321,16 +301,9 @@ impl StartedUpload {
         let call = Call { query: &[("uploads", "")], ..Call::new(Method::Post) };
         let (answer, ()) = engine.ask(subject, &call, ANSWER_BYTES, |_| ()).await?;
         let upload_id = parse_initiate_multipart(&answer).map_err(|error| {
-            subject.explain(
-                Error::new(ErrorKind::Protocol, "the upload's id cannot be read").with_source(error),
-            )
+            subject.explain(Error::new(ErrorKind::Protocol, "the upload's id cannot be read").with_source(error))
         })?;
-        Ok(StartedUpload {
-            engine: Arc::clone(engine),
-            subject: subject.clone(),
-            upload_id,
-            armed: true,
-        })
+        Ok(StartedUpload { engine: Arc::clone(engine), subject: subject.clone(), upload_id, armed: true })
     }
 
     /// The upload is complete.

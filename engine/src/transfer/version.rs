@@ -49,9 +49,7 @@ impl Version {
 
     /// Refuses an answer that comes from another version.
     fn check(&self, head: &ResponseHead<'_>, size: u64) -> Result<(), Failure> {
-        let differs = |ours: &Option<String>, theirs: Option<&str>| {
-            matches!((ours.as_deref(), theirs), (Some(ours), Some(theirs)) if ours != theirs)
-        };
+        let differs = |ours: &Option<String>, theirs: Option<&str>| matches!((ours.as_deref(), theirs), (Some(ours), Some(theirs)) if ours != theirs);
         let what = if size != self.size {
             "its size"
         } else if differs(&self.etag, head.etag) {
@@ -70,11 +68,8 @@ impl Version {
 /// The object was replaced while it was being read.
 pub(crate) fn changed(what: &str) -> Failure {
     Failure::never(
-        Error::new(
-            ErrorKind::Precondition,
-            format!("the object changed while it was being read: {what} is another"),
-        )
-        .with_hint("read it again"),
+        Error::new(ErrorKind::Precondition, format!("the object changed while it was being read: {what} is another"))
+            .with_hint("read it again"),
     )
 }
 
@@ -98,9 +93,9 @@ pub(crate) fn accept_range(
 ) -> Result<Accepted, Failure> {
     let accepted = match (head.status, head.content_range) {
         (206, Some(range)) => {
-            let size = range.total.ok_or_else(|| {
-                wrong("the server does not say the object's size in Content-Range".to_owned())
-            })?;
+            let size = range
+                .total
+                .ok_or_else(|| wrong("the server does not say the object's size in Content-Range".to_owned()))?;
             let expected = asked.start..asked.end.min(size);
             let (first, last) = (range.first, range.last);
             if first != expected.start || last.checked_add(1) != Some(expected.end) {
@@ -134,9 +129,7 @@ pub(crate) fn accept_range(
     if let BodyLength::Length(length) = head.body {
         let promised = accepted.range.end - accepted.range.start;
         if length != promised {
-            return Err(wrong(format!(
-                "the range has {promised} bytes, the server announces a body of {length}"
-            )));
+            return Err(wrong(format!("the range has {promised} bytes, the server announces a body of {length}")));
         }
     }
     if let Some(version) = version {

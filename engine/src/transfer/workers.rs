@@ -63,10 +63,7 @@ mod tests {
                 std::future::pending::<Result<()>>().await
             }
         });
-        let failed = run_together(
-            async { Err(Error::new(ErrorKind::Integrity, "bad")) },
-            others,
-        );
+        let failed = run_together(async { Err(Error::new(ErrorKind::Integrity, "bad")) }, others);
         assert_eq!(failed.await.unwrap_err().kind(), ErrorKind::Integrity);
         assert_eq!(Arc::strong_count(&held), 1, "a task outlived the failure");
     }

@@ -93,14 +93,7 @@ impl Default for ChunkedDecoder {
 impl ChunkedDecoder {
     /// A decoder at the start of a body.
     pub fn new() -> Self {
-        Self {
-            state: State::Size {
-                value: 0,
-                digits: 0,
-            },
-            size: 0,
-            trailers: 0,
-        }
+        Self { state: State::Size { value: 0, digits: 0 }, size: 0, trailers: 0 }
     }
 
     /// How many bytes of the current chunk are still to come; 0 when something else comes next.
@@ -121,16 +114,9 @@ impl ChunkedDecoder {
     /// # Errors
     /// [`ChunkedError::LineEnd`] when that is more than [`Self::data_wanted`].
     pub fn advance(&mut self, count: u64) -> Result<(), ChunkedError> {
-        let left = self
-            .data_wanted()
-            .checked_sub(count)
-            .ok_or(ChunkedError::LineEnd)?;
+        let left = self.data_wanted().checked_sub(count).ok_or(ChunkedError::LineEnd)?;
         if count > 0 {
-            self.state = if left == 0 {
-                State::DataCr
-            } else {
-                State::Data { left }
-            };
+            self.state = if left == 0 { State::DataCr } else { State::Data { left } };
         }
         Ok(())
     }
@@ -146,20 +132,12 @@ impl ChunkedDecoder {
                 let room = input.len() - at;
                 let length = usize::try_from(left).map_or(room, |left| left.min(room));
                 self.advance(length as u64)?;
-                return Ok(Step {
-                    consumed: at + length,
-                    data: at..at + length,
-                    done: false,
-                });
+                return Ok(Step { consumed: at + length, data: at..at + length, done: false });
             }
             self.byte(input[at])?;
             at += 1;
         }
-        Ok(Step {
-            consumed: at,
-            data: at..at,
-            done: self.is_done(),
-        })
+        Ok(Step { consumed: at, data: at..at, done: self.is_done() })
     }
 
     /// Appends all data in `input` to `out`. Returns how many bytes of the input are done with (all of
@@ -167,11 +145,7 @@ impl ChunkedDecoder {
     ///
     /// # Errors
     /// [`ChunkedError`] when the coding is broken; `out` has the data before that.
-    pub fn decode(
-        &mut self,
-        input: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(usize, bool), ChunkedError> {
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), ChunkedError> {
         let mut consumed = 0;
         loop {
             let rest = &input[consumed..];
@@ -192,10 +166,7 @@ impl ChunkedDecoder {
                 if digits == 16 {
                     return Err(ChunkedError::Size);
                 }
-                State::Size {
-                    value: (value << 4) | u64::from(digit),
-                    digits: digits + 1,
-                }
+                State::Size { value: (value << 4) | u64::from(digit), digits: digits + 1 }
             }
             (State::Size { digits: 0, .. }, _) => return Err(ChunkedError::Size),
             (State::Size { value, .. }, b'\r') => State::SizeLf { value },
@@ -206,20 +177,12 @@ impl ChunkedDecoder {
             (State::Size { .. }, _) => return Err(ChunkedError::Size),
             (State::Extension { .. }, b'\r') => State::SizeLf { value: self.size },
             (State::Extension { .. } | State::Trailer, b'\n') => return Err(ChunkedError::LineEnd),
-            (
-                State::Extension {
-                    length: MAX_EXTENSION..,
-                },
-                _,
-            ) => return Err(ChunkedError::TooLong),
+            (State::Extension { length: MAX_EXTENSION.. }, _) => return Err(ChunkedError::TooLong),
             (State::Extension { length }, _) => State::Extension { length: length + 1 },
             (State::SizeLf { value: 0 }, b'\n') => State::TrailerStart,
             (State::SizeLf { value }, b'\n') => State::Data { left: value },
             (State::DataCr, b'\r') => State::DataLf,
-            (State::DataLf, b'\n') => State::Size {
-                value: 0,
-                digits: 0,
-            },
+            (State::DataLf, b'\n') => State::Size { value: 0, digits: 0 },
             (State::TrailerStart, b'\r') => State::LastLf,
             (State::TrailerStart, b'\n') => return Err(ChunkedError::LineEnd),
             (State::TrailerStart, _) => State::Trailer,
@@ -254,10 +217,7 @@ mod tests {
     #[test]
     fn a_body_with_extensions_and_trailers_is_decoded() {
         let body = b"5\r\nhello\r\n6 ;name=\"v\";x\r\n world\r\n000\r\nx-amz-checksum: a\r\nb:\r\n\r\nnext";
-        assert_eq!(
-            decode(body).unwrap(),
-            (b"hello world".to_vec(), body.len() - 4, true)
-        );
+        assert_eq!(decode(body).unwrap(), (b"hello world".to_vec(), body.len() - 4, true));
         assert_eq!(decode(b"0\r\n\r\n").unwrap(), (Vec::new(), 5, true));
         assert_eq!(decode(b"aB\r\n").unwrap(), (Vec::new(), 4, false));
         assert_eq!(decode(b"").unwrap(), (Vec::new(), 0, false));
@@ -294,27 +254,13 @@ mod tests {
     fn data_can_be_received_elsewhere() {
         let mut decoder = ChunkedDecoder::new();
         let step = decoder.step(b"ffffffffffffffff\r\nab").unwrap();
-        assert_eq!(
-            step,
-            Step {
-                consumed: 20,
-                data: 18..20,
-                done: false
-            }
-        );
+        assert_eq!(step, Step { consumed: 20, data: 18..20, done: false });
         assert_eq!(decoder.data_wanted(), u64::MAX - 2);
         decoder.advance(u64::MAX - 3).unwrap();
         assert_eq!(decoder.advance(2), Err(ChunkedError::LineEnd));
         decoder.advance(1).unwrap();
         assert_eq!(decoder.data_wanted(), 0);
-        assert_eq!(
-            decoder.step(b"\r\n0\r\n\r\n").unwrap(),
-            Step {
-                consumed: 7,
-                data: 7..7,
-                done: true
-            }
-        );
+        assert_eq!(decoder.step(b"\r\n0\r\n\r\n").unwrap(), Step { consumed: 7, data: 7..7, done: true });
         assert!(decoder.is_done());
     }
 

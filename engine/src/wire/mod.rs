@@ -16,10 +16,7 @@
 
 // `pub` here means "for the rooms above", and with the feature also for benchmarks and fuzzing. What only
 // these and later verbs use counts as used.
-#![cfg_attr(
-    not(feature = "internals"),
-    allow(unreachable_pub, dead_code, unused_imports)
-)]
+#![cfg_attr(not(feature = "internals"), allow(unreachable_pub, dead_code, unused_imports))]
 
 pub mod checksum;
 pub mod chunked;

@@ -149,9 +149,7 @@ pub fn write_request(
     let written = match signer {
         None => write_head(out, request, None),
         Some(signer) => signer
-            .with_moment(now, |moment| {
-                write_head(out, request, Some((signer, moment)))
-            })
+            .with_moment(now, |moment| write_head(out, request, Some((signer, moment))))
             .and_then(|written| written),
     };
     if written.is_err() {
@@ -193,9 +191,7 @@ fn write_head(
     }
     headers.sort_unstable_by_key(|header| header.0);
     if let Some(pair) = headers.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(RequestError::RepeatedHeader(
-            String::from_utf8_lossy(pair[0].0).into_owned(),
-        ));
+        return Err(RequestError::RepeatedHeader(String::from_utf8_lossy(pair[0].0).into_owned()));
     }
 
     out.extend_from_slice(request.method.as_str().as_bytes());
@@ -256,9 +252,7 @@ fn write_head(
 
 fn write_path(out: &mut Vec<u8>, request: &Request<'_>) -> Result<(), RequestError> {
     let prefix = request.path_prefix;
-    let encoded = prefix
-        .bytes()
-        .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'));
+    let encoded = prefix.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'));
     if !encoded || !(prefix.is_empty() || prefix.starts_with('/')) {
         return Err(RequestError::PathPrefix);
     }
@@ -271,9 +265,7 @@ fn write_path(out: &mut Vec<u8>, request: &Request<'_>) -> Result<(), RequestErr
 /// The value to send for one of the caller's headers.
 fn checked_header<'a>(name: &str, value: &'a str) -> Result<&'a [u8], RequestError> {
     // RFC 9110, section 5.6.2: tokens; upper case is refused because signed names are lower case.
-    let token = |byte: u8| {
-        byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte)
-    };
+    let token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
         return Err(RequestError::HeaderName(name.to_owned()));
     }
@@ -286,10 +278,7 @@ fn checked_header<'a>(name: &str, value: &'a str) -> Result<&'a [u8], RequestErr
 /// `value` without the blanks around it, which HTTP does not transport.
 fn checked_value(value: &str) -> Option<&[u8]> {
     let visible = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
-    value
-        .bytes()
-        .all(visible)
-        .then(|| value.trim_matches([' ', '\t']).as_bytes())
+    value.bytes().all(visible).then(|| value.trim_matches([' ', '\t']).as_bytes())
 }
 
 fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
@@ -352,10 +341,7 @@ mod tests {
         let request = Request {
             method: Method::Put,
             query: &[("uploadId", "a b"), ("partNumber", "7")],
-            headers: &[
-                ("x-amz-meta-a", "  one  two\t"),
-                ("content-type", "text/plain"),
-            ],
+            headers: &[("x-amz-meta-a", "  one  two\t"), ("content-type", "text/plain")],
             content_length: Some(42),
             ..plain()
         };
@@ -375,19 +361,13 @@ mod tests {
             text(&Request { headers, ..plain() }).unwrap_err()
         }
         for value in ["a\r\nx: y", "a\nb", "a\rb", "a\0b", "é", "\u{7f}"] {
-            assert_eq!(
-                with(&[("x-amz-meta-a", value)]),
-                RequestError::HeaderValue("x-amz-meta-a".into())
-            );
+            assert_eq!(with(&[("x-amz-meta-a", value)]), RequestError::HeaderValue("x-amz-meta-a".into()));
         }
         for name in ["", "a b", "a:b", "A", "a\r\n", "é"] {
             assert_eq!(with(&[(name, "v")]), RequestError::HeaderName(name.into()));
         }
         for name in OWN_HEADERS {
-            assert_eq!(
-                with(&[(name, "v")]),
-                RequestError::ReservedHeader(name.into())
-            );
+            assert_eq!(with(&[(name, "v")]), RequestError::ReservedHeader(name.into()));
         }
         assert_eq!(
             with(&[("range", "a"), ("if-match", "b"), ("range", "c")]),
@@ -397,23 +377,14 @@ mod tests {
             assert_eq!(text(&Request { host, ..plain() }), Err(RequestError::Host));
         }
         for path_prefix in ["bucket", "/a b", "/a?b", "/a#b", "/é", "/a\r\nb"] {
-            assert_eq!(
-                text(&Request {
-                    path_prefix,
-                    ..plain()
-                }),
-                Err(RequestError::PathPrefix)
-            );
+            assert_eq!(text(&Request { path_prefix, ..plain() }), Err(RequestError::PathPrefix));
         }
     }
 
     #[test]
     fn a_refused_request_leaves_the_buffer_as_it_was() {
         let mut out = b"before".to_vec();
-        let request = Request {
-            path_prefix: "/a b",
-            ..plain()
-        };
+        let request = Request { path_prefix: "/a b", ..plain() };
         assert!(write_request(&mut out, &request, None, SystemTime::UNIX_EPOCH).is_err());
         assert_eq!(out, b"before");
     }

@@ -86,9 +86,7 @@ impl<'a> ResponseHead<'a> {
 
     /// The first value of the header `name`, in any case.
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
-        self.headers()
-            .find(|header| header.0.eq_ignore_ascii_case(name))
-            .map(|header| header.1)
+        self.headers().find(|header| header.0.eq_ignore_ascii_case(name)).map(|header| header.1)
     }
 }
 
@@ -104,9 +102,7 @@ impl<'a> Iterator for Headers<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let end = memchr::memchr(b'\n', self.lines)?;
-        let line = self.lines[..end]
-            .strip_suffix(b"\r")
-            .unwrap_or(&self.lines[..end]);
+        let line = self.lines[..end].strip_suffix(b"\r").unwrap_or(&self.lines[..end]);
         self.lines = &self.lines[end + 1..];
         let colon = memchr::memchr(b':', line)?;
         let name = std::str::from_utf8(&line[..colon]).ok()?;
@@ -136,12 +132,17 @@ pub enum ResponseError {
 impl fmt::Display for ResponseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Syntax(error) => write!(f, "not an HTTP/1.1 response ({error}); check that the endpoint URL's scheme and port belong to an S3 server"),
+            Self::Syntax(error) => write!(
+                f,
+                "not an HTTP/1.1 response ({error}); check that the endpoint URL's scheme and port belong to an S3 server"
+            ),
             Self::TooLong => write!(f, "the response head is longer than {MAX_HEAD} bytes"),
             Self::TooManyHeaders => write!(f, "the response has more than {MAX_HEADERS} headers"),
             Self::Status(status) => write!(f, "the response status {status} has no meaning here"),
             Self::ContentLength => f.write_str("the response has an unreadable Content-Length, or two that differ"),
-            Self::TransferEncoding => f.write_str("the response has a Transfer-Encoding other than chunked, or both that and a Content-Length"),
+            Self::TransferEncoding => f.write_str(
+                "the response has a Transfer-Encoding other than chunked, or both that and a Content-Length",
+            ),
             Self::ContentRange => f.write_str("the response has an unreadable Content-Range, or two of them"),
         }
     }
@@ -154,19 +155,13 @@ impl std::error::Error for ResponseError {}
 ///
 /// # Errors
 /// [`ResponseError`] when this is no head that can be trusted; it says so as early as it can.
-pub fn parse_response(
-    buf: &[u8],
-    method: Method,
-) -> Result<Option<(ResponseHead<'_>, usize)>, ResponseError> {
+pub fn parse_response(buf: &[u8], method: Method) -> Result<Option<(ResponseHead<'_>, usize)>, ResponseError> {
     // Not initialised, because clearing 4 KiB would cost as much as parsing a usual head.
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     let limited = &buf[..buf.len().min(MAX_HEAD)];
-    let status = httparse::ParserConfig::default().parse_response_with_uninit_headers(
-        &mut parsed,
-        limited,
-        &mut headers,
-    );
+    let status =
+        httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, limited, &mut headers);
     let length = match status {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if limited.len() == MAX_HEAD => {
@@ -259,10 +254,7 @@ fn take_header<'a>(
         _ => return Ok(()),
     };
     if field.is_none() {
-        *field = std::str::from_utf8(value)
-            .ok()
-            .filter(|text| text.is_ascii())
-            .map(str::trim_ascii);
+        *field = std::str::from_utf8(value).ok().filter(|text| text.is_ascii()).map(str::trim_ascii);
     }
     Ok(())
 }
@@ -287,11 +279,7 @@ fn parse_content_range(value: &[u8]) -> Option<Result<ContentRange, u64>> {
     }
     let slash = memchr::memchr(b'/', rest)?;
     let (range, total) = (&rest[..slash], &rest[slash + 1..]);
-    let total = if total == b"*" {
-        None
-    } else {
-        Some(number(total)?)
-    };
+    let total = if total == b"*" { None } else { Some(number(total)?) };
     if range == b"*" {
         return total.map(Err);
     }
@@ -303,12 +291,7 @@ fn parse_content_range(value: &[u8]) -> Option<Result<ContentRange, u64>> {
     Some(Ok(ContentRange { first, last, total }))
 }
 
-fn finish(
-    head: &mut ResponseHead<'_>,
-    framing: &Framing,
-    http_1_1: bool,
-    method: Method,
-) -> Result<(), ResponseError> {
+fn finish(head: &mut ResponseHead<'_>, framing: &Framing, http_1_1: bool, method: Method) -> Result<(), ResponseError> {
     // RFC 9112, section 6.1: a transfer coding in an HTTP/1.0 message is a sign of broken framing.
     if framing.chunked && (head.content_length.is_some() || !http_1_1) {
         return Err(ResponseError::TransferEncoding);
@@ -320,18 +303,14 @@ fn finish(
         None if framing.chunked => BodyLength::Chunked,
         None => BodyLength::UntilClose,
     };
-    head.keep_alive =
-        !framing.close && (http_1_1 || framing.keep_alive) && head.body != BodyLength::UntilClose;
+    head.keep_alive = !framing.close && (http_1_1 || framing.keep_alive) && head.body != BodyLength::UntilClose;
     Ok(())
 }
 
 /// The lines after the status line.
 fn header_lines(head: &[u8]) -> &[u8] {
     // Empty lines may come before the status line.
-    let start = head
-        .iter()
-        .position(|byte| !matches!(byte, b'\r' | b'\n'))
-        .unwrap_or(0);
+    let start = head.iter().position(|byte| !matches!(byte, b'\r' | b'\n')).unwrap_or(0);
     let end = memchr::memchr(b'\n', &head[start..]).map_or(head.len(), |end| start + end + 1);
     &head[end..]
 }

@@ -13,9 +13,7 @@ fn whole(head: &str) -> ResponseHead<'_> {
 }
 
 fn refused(headers: &str) -> ResponseError {
-    parse(&format!("HTTP/1.1 200 OK\r\n{headers}\r\n"))
-        .map(|_| ())
-        .unwrap_err()
+    parse(&format!("HTTP/1.1 200 OK\r\n{headers}\r\n")).map(|_| ()).unwrap_err()
 }
 
 const RANGED: &str = "HTTP/1.1 206 Partial Content\r\nx-amz-id-2: eftixk72aD6Ap51TnqcoF8eFidJG9Z/2mkiDFu8yU9AS1ed4OpIszj7UDNEHGran\r\n\
@@ -29,22 +27,12 @@ fn a_ranged_get_says_everything_it_should() {
     assert_eq!(head.status, 206);
     assert!(head.keep_alive);
     assert_eq!(head.body, BodyLength::Length(10));
-    assert_eq!(
-        head.content_range,
-        Some(ContentRange {
-            first: 0,
-            last: 9,
-            total: Some(443)
-        })
-    );
+    assert_eq!(head.content_range, Some(ContentRange { first: 0, last: 9, total: Some(443) }));
     assert_eq!(head.etag, Some("\"fba9dede5f27731c9771645a39863328\""));
     assert_eq!(head.last_modified, Some("Wed, 12 Oct 2009 17:50:00 GMT"));
     assert_eq!(head.date, Some("Mon, 28 Oct 2009 22:32:00 GMT"));
     assert_eq!(head.content_type, Some("text/plain"));
-    assert_eq!(
-        (head.request_id, head.version_id),
-        (Some("318BC8BC148832E5"), Some("v1"))
-    );
+    assert_eq!((head.request_id, head.version_id), (Some("318BC8BC148832E5"), Some("v1")));
     assert_eq!(head.headers().count(), 12);
     assert_eq!(head.header("X-Amz-Meta-Name"), Some("caf\u{e9}".as_bytes()));
     assert_eq!(head.header("absent"), None);
@@ -53,11 +41,7 @@ fn a_ranged_get_says_everything_it_should() {
 #[test]
 fn a_head_cut_anywhere_is_not_complete_and_more_bytes_change_nothing() {
     for end in 0..RANGED.len() {
-        assert_eq!(
-            parse(&RANGED[..RANGED.floor_char_boundary(end)]),
-            Ok(None),
-            "{end}"
-        );
+        assert_eq!(parse(&RANGED[..RANGED.floor_char_boundary(end)]), Ok(None), "{end}");
     }
     let with_body = format!("{RANGED}0123456789HTTP/1.1 200 OK\r\n\r\n");
     let (head, length) = parse(&with_body).unwrap().unwrap();
@@ -67,66 +51,22 @@ fn a_head_cut_anywhere_is_not_complete_and_more_bytes_change_nothing() {
 #[test]
 fn framing_follows_status_method_and_version() {
     for (head, body, keep_alive) in [
-        (
-            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
-            BodyLength::Length(0),
-            true,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nContent-Length: 5\r\n\r\n",
-            BodyLength::Length(5),
-            true,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\ncontent-length: 5\r\nConnection: foo, Close\r\n\r\n",
-            BodyLength::Length(5),
-            false,
-        ),
-        (
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n",
-            BodyLength::Chunked,
-            true,
-        ),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", BodyLength::Length(0), true),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nContent-Length: 5\r\n\r\n", BodyLength::Length(5), true),
+        ("HTTP/1.1 200 OK\r\ncontent-length: 5\r\nConnection: foo, Close\r\n\r\n", BodyLength::Length(5), false),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n", BodyLength::Chunked, true),
         ("HTTP/1.1 200 OK\r\n\r\n", BodyLength::UntilClose, false),
-        (
-            "HTTP/1.1 204 No Content\r\n\r\n",
-            BodyLength::Length(0),
-            true,
-        ),
-        (
-            "HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n",
-            BodyLength::Length(0),
-            true,
-        ),
+        ("HTTP/1.1 204 No Content\r\n\r\n", BodyLength::Length(0), true),
+        ("HTTP/1.1 304 Not Modified\r\ncontent-length: 9\r\n\r\n", BodyLength::Length(0), true),
         ("HTTP/1.1 100 Continue\r\n\r\n", BodyLength::Length(0), true),
-        (
-            "HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\n",
-            BodyLength::Length(5),
-            false,
-        ),
-        (
-            "HTTP/1.0 200 OK\r\ncontent-length: 5\r\nconnection: keep-alive\r\n\r\n",
-            BodyLength::Length(5),
-            true,
-        ),
+        ("HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\n", BodyLength::Length(5), false),
+        ("HTTP/1.0 200 OK\r\ncontent-length: 5\r\nconnection: keep-alive\r\n\r\n", BodyLength::Length(5), true),
     ] {
         let parsed = whole(head);
-        assert_eq!(
-            (parsed.body, parsed.keep_alive),
-            (body, keep_alive),
-            "{head}"
-        );
+        assert_eq!((parsed.body, parsed.keep_alive), (body, keep_alive), "{head}");
     }
-    let (head, _) = parse_response(
-        b"HTTP/1.1 200 OK\r\ncontent-length: 77\r\n\r\n",
-        Method::Head,
-    )
-    .unwrap()
-    .unwrap();
-    assert_eq!(
-        (head.body, head.content_length, head.keep_alive),
-        (BodyLength::Length(0), Some(77), true)
-    );
+    let (head, _) = parse_response(b"HTTP/1.1 200 OK\r\ncontent-length: 77\r\n\r\n", Method::Head).unwrap().unwrap();
+    assert_eq!((head.body, head.content_length, head.keep_alive), (BodyLength::Length(0), Some(77), true));
 }
 
 #[test]
@@ -150,11 +90,7 @@ fn ambiguous_framing_is_refused() {
         "transfer-encoding: identity\r\n",
         "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
     ] {
-        assert_eq!(
-            refused(headers),
-            ResponseError::TransferEncoding,
-            "{headers}"
-        );
+        assert_eq!(refused(headers), ResponseError::TransferEncoding, "{headers}");
     }
     assert_eq!(
         parse("HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").unwrap_err(),
@@ -165,14 +101,7 @@ fn ambiguous_framing_is_refused() {
 #[test]
 fn content_ranges_are_checked() {
     let ranged = |value: &str| parse_content_range(value.as_bytes());
-    assert_eq!(
-        ranged("bytes 5-5/*"),
-        Some(Ok(ContentRange {
-            first: 5,
-            last: 5,
-            total: None
-        }))
-    );
+    assert_eq!(ranged("bytes 5-5/*"), Some(Ok(ContentRange { first: 5, last: 5, total: None })));
     assert_eq!(ranged("bytes */0"), Some(Err(0)));
     for broken in [
         "",
@@ -191,15 +120,9 @@ fn content_ranges_are_checked() {
     ] {
         assert_eq!(ranged(broken), None, "{broken}");
     }
-    assert_eq!(
-        refused("content-range: bytes 1-2/3\r\ncontent-range: bytes 1-2/3\r\n"),
-        ResponseError::ContentRange
-    );
+    assert_eq!(refused("content-range: bytes 1-2/3\r\ncontent-range: bytes 1-2/3\r\n"), ResponseError::ContentRange);
     let head = "HTTP/1.1 416 Range\r\ncontent-range: bytes */0\r\ncontent-length: 0\r\n\r\n";
-    assert_eq!(
-        (whole(head).unsatisfied_range, whole(head).content_range),
-        (Some(0), None)
-    );
+    assert_eq!((whole(head).unsatisfied_range, whole(head).content_range), (Some(0), None));
 }
 
 #[test]
@@ -211,25 +134,13 @@ fn what_is_no_response_is_refused_at_once() {
         "\u{15}\u{3}\u{1}",
         "SSH-2.0-x\r\n",
     ] {
-        assert!(
-            matches!(parse(junk), Err(ResponseError::Syntax(_))),
-            "{junk:?}"
-        );
+        assert!(matches!(parse(junk), Err(ResponseError::Syntax(_))), "{junk:?}");
     }
-    assert!(matches!(
-        refused("a: b\r\n folded\r\n"),
-        ResponseError::Syntax(_)
-    ));
+    assert!(matches!(refused("a: b\r\n folded\r\n"), ResponseError::Syntax(_)));
     assert!(matches!(refused("a : b\r\n"), ResponseError::Syntax(_)));
     assert!(matches!(refused("a: b\0\r\n"), ResponseError::Syntax(_)));
-    assert_eq!(
-        parse("HTTP/1.1 101 Switching Protocols\r\n\r\n").unwrap_err(),
-        ResponseError::Status(101)
-    );
-    assert_eq!(
-        parse("HTTP/1.1 000 OK\r\n\r\n").unwrap_err(),
-        ResponseError::Status(0)
-    );
+    assert_eq!(parse("HTTP/1.1 101 Switching Protocols\r\n\r\n").unwrap_err(), ResponseError::Status(101));
+    assert_eq!(parse("HTTP/1.1 000 OK\r\n\r\n").unwrap_err(), ResponseError::Status(0));
 }
 
 #[test]

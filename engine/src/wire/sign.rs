@@ -101,15 +101,8 @@ impl Signer {
     }
 
     /// Hands what the requests of `now`'s second share to `use_it`.
-    pub(super) fn with_moment<T>(
-        &self,
-        now: SystemTime,
-        use_it: impl FnOnce(&Moment) -> T,
-    ) -> Result<T, RequestError> {
-        let second = now
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .map_err(|_| RequestError::Clock)?
-            .as_secs();
+    pub(super) fn with_moment<T>(&self, now: SystemTime, use_it: impl FnOnce(&Moment) -> T) -> Result<T, RequestError> {
+        let second = now.duration_since(SystemTime::UNIX_EPOCH).map_err(|_| RequestError::Clock)?.as_secs();
         // A thread that is being torn down has no cache any more; it can still sign.
         let cached = LAST.try_with(Cell::take).ok().flatten();
         let moment = match cached {
@@ -122,11 +115,9 @@ impl Signer {
     }
 
     fn moment(&self, second: u64) -> Result<Moment, RequestError> {
-        for (part, what) in [
-            (&self.access_key_id, "the access key id"),
-            (&self.region, "the region"),
-            (&self.service, "the service"),
-        ] {
+        for (part, what) in
+            [(&self.access_key_id, "the access key id"), (&self.region, "the region"), (&self.service, "the service")]
+        {
             if part.is_empty() || !part.bytes().all(|byte| byte.is_ascii_graphic()) {
                 return Err(RequestError::Identity(what));
             }
@@ -137,25 +128,14 @@ impl Signer {
             .ok_or(RequestError::Clock)?;
         let at = Offset::UTC.to_datetime(timestamp);
         let day = format!("{:04}{:02}{:02}", at.year(), at.month(), at.day());
-        let date = format!(
-            "{day}T{:02}{:02}{:02}Z",
-            at.hour(),
-            at.minute(),
-            at.second()
-        );
+        let date = format!("{day}T{:02}{:02}{:02}Z", at.hour(), at.minute(), at.second());
         let scope = format!("{day}/{}/{}/aws4_request", self.region, self.service);
         let mut mac = self.day_key(second / SECONDS_A_DAY, &day);
         for part in [ALGORITHM, "\n", &date, "\n", &scope, "\n"] {
             mac.update(part.as_bytes());
         }
         let credential = format!("{}/{scope}", self.access_key_id);
-        Ok(Moment {
-            signer: self.id,
-            second,
-            date,
-            credential,
-            mac,
-        })
+        Ok(Moment { signer: self.id, second, date, credential, mac })
     }
 
     /// The signing key of `day` (days since 1970; `text` is the same day as `YYYYMMDD`).
@@ -169,10 +149,7 @@ impl Signer {
             key.update(part.as_bytes());
             key = keyed(&key.finalize().into_bytes());
         }
-        *cached = Some(DayKey {
-            day,
-            mac: key.clone(),
-        });
+        *cached = Some(DayKey { day, mac: key.clone() });
         key
     }
 }

@@ -4,8 +4,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use aws_credential_types::Credentials;
 use aws_sigv4::http_request::{
-    PayloadChecksumKind, PercentEncodingMode, SessionTokenMode, SignableBody, SignableRequest,
-    SignatureLocation, SigningSettings, UriPathNormalizationMode, sign,
+    PayloadChecksumKind, PercentEncodingMode, SessionTokenMode, SignableBody, SignableRequest, SignatureLocation,
+    SigningSettings, UriPathNormalizationMode, sign,
 };
 use aws_sigv4::sign::v4;
 use proptest::prelude::*;
@@ -34,8 +34,7 @@ fn head(request: &Request<'_>, signer: &Signer, now: SystemTime) -> String {
 }
 
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    head.lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
 fn example<'a>() -> Request<'a> {
@@ -65,11 +64,7 @@ fn the_published_examples_are_reproduced() {
         );
     };
     check(
-        Request {
-            key: "test.txt",
-            headers: &[("range", "bytes=0-9")],
-            ..example()
-        },
+        Request { key: "test.txt", headers: &[("range", "bytes=0-9")], ..example() },
         "host;range;x-amz-content-sha256;x-amz-date",
         "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41",
     );
@@ -77,10 +72,7 @@ fn the_published_examples_are_reproduced() {
         Request {
             method: Method::Put,
             key: "test$file.text",
-            headers: &[
-                ("x-amz-storage-class", "REDUCED_REDUNDANCY"),
-                ("date", "Fri, 24 May 2013 00:00:00 GMT"),
-            ],
+            headers: &[("x-amz-storage-class", "REDUCED_REDUNDANCY"), ("date", "Fri, 24 May 2013 00:00:00 GMT")],
             payload: Payload::Sha256(Sha256::digest("Welcome to Amazon S3.").into()),
             ..example()
         },
@@ -88,18 +80,12 @@ fn the_published_examples_are_reproduced() {
         "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd",
     );
     check(
-        Request {
-            query: &[("lifecycle", "")],
-            ..example()
-        },
+        Request { query: &[("lifecycle", "")], ..example() },
         "host;x-amz-content-sha256;x-amz-date",
         "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543",
     );
     check(
-        Request {
-            query: &[("prefix", "J"), ("max-keys", "2")],
-            ..example()
-        },
+        Request { query: &[("prefix", "J"), ("max-keys", "2")], ..example() },
         "host;x-amz-content-sha256;x-amz-date",
         "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7",
     );
@@ -115,47 +101,25 @@ fn secrets_do_not_show() {
 
 #[test]
 fn identities_that_would_break_a_head_are_refused() {
-    let refused = |signer: &Signer| {
-        write_request(&mut Vec::new(), &example(), Some(signer), at(EXAMPLE_TIME)).unwrap_err()
-    };
-    assert_eq!(
-        refused(&Signer::new("a b", "s", None, "r", "s3")),
-        RequestError::Identity("the access key id")
-    );
-    assert_eq!(
-        refused(&Signer::new("a", "s", None, "r\r\nx", "s3")),
-        RequestError::Identity("the region")
-    );
-    assert_eq!(
-        refused(&Signer::new("a", "s", None, "", "s3")),
-        RequestError::Identity("the region")
-    );
-    assert_eq!(
-        refused(&Signer::new("a", "s", Some("t\n"), "r", "s3")),
-        RequestError::Identity("the session token")
-    );
+    let refused =
+        |signer: &Signer| write_request(&mut Vec::new(), &example(), Some(signer), at(EXAMPLE_TIME)).unwrap_err();
+    assert_eq!(refused(&Signer::new("a b", "s", None, "r", "s3")), RequestError::Identity("the access key id"));
+    assert_eq!(refused(&Signer::new("a", "s", None, "r\r\nx", "s3")), RequestError::Identity("the region"));
+    assert_eq!(refused(&Signer::new("a", "s", None, "", "s3")), RequestError::Identity("the region"));
+    assert_eq!(refused(&Signer::new("a", "s", Some("t\n"), "r", "s3")), RequestError::Identity("the session token"));
     let signer = example_signer();
     for clock in [UNIX_EPOCH - Duration::from_secs(1), at(300_000_000_000)] {
-        assert_eq!(
-            write_request(&mut Vec::new(), &example(), Some(&signer), clock),
-            Err(RequestError::Clock)
-        );
+        assert_eq!(write_request(&mut Vec::new(), &example(), Some(&signer), clock), Err(RequestError::Clock));
     }
 }
 
 /// One signer, used over seconds and days and in turn with another, signs as a fresh one does.
 #[test]
 fn what_is_cached_never_shows() {
-    let (kept, other) = (
-        example_signer(),
-        Signer::new(KEY_ID, SECRET, None, "eu-west-1", "s3"),
-    );
+    let (kept, other) = (example_signer(), Signer::new(KEY_ID, SECRET, None, "eu-west-1", "s3"));
     for second in [0, 1, 1, 86_399, 86_400, 86_401, 1, 200_000, 200_000] {
         let now = at(EXAMPLE_TIME + second);
-        assert_eq!(
-            head(&example(), &kept, now),
-            head(&example(), &example_signer(), now)
-        );
+        assert_eq!(head(&example(), &kept, now), head(&example(), &example_signer(), now));
         if second % 2 == 0 {
             assert_ne!(head(&example(), &kept, now), head(&example(), &other, now));
         }
@@ -180,13 +144,7 @@ fn many_threads_share_a_signer() {
 
 /// What AWS's implementation puts into the `Authorization` header of the request that `text` holds.
 fn reference(text: &str, request: &Request<'_>, identity: &Identity, now: SystemTime) -> String {
-    let credentials = Credentials::new(
-        &identity.key_id,
-        &identity.secret,
-        identity.token.clone(),
-        None,
-        "test",
-    );
+    let credentials = Credentials::new(&identity.key_id, &identity.secret, identity.token.clone(), None, "test");
     let mut settings = SigningSettings::default();
     settings.percent_encoding_mode = PercentEncodingMode::Single;
     settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
@@ -210,18 +168,12 @@ fn reference(text: &str, request: &Request<'_>, identity: &Identity, now: System
     let body = match request.payload {
         Payload::Empty => SignableBody::Bytes(b""),
         Payload::Unsigned => SignableBody::UnsignedPayload,
-        Payload::Sha256(hash) => {
-            SignableBody::Precomputed(String::from_utf8(hex(&hash).to_vec()).unwrap())
-        }
+        Payload::Sha256(hash) => SignableBody::Precomputed(String::from_utf8(hex(&hash).to_vec()).unwrap()),
     };
-    let headers = [("host", request.host)]
-        .into_iter()
-        .chain(request.headers.iter().copied());
+    let headers = [("host", request.host)].into_iter().chain(request.headers.iter().copied());
     let signable = SignableRequest::new(request.method.as_str(), uri, headers, body).unwrap();
     let (instructions, _) = sign(signable, &params).unwrap().into_parts();
-    let authorization = instructions
-        .headers()
-        .find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    let authorization = instructions.headers().find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     authorization.unwrap().1.to_owned()
 }
 
@@ -240,12 +192,7 @@ fn identities() -> impl Strategy<Value = Identity> {
         prop::option::of("[A-Za-z0-9+/=]{1,400}"),
         prop::sample::select(vec!["us-east-1", "eu-central-1", "auto", "ap-southeast-4"]),
     )
-        .prop_map(|(key_id, secret, token, region)| Identity {
-            key_id,
-            secret,
-            token,
-            region: region.into(),
-        })
+        .prop_map(|(key_id, secret, token, region)| Identity { key_id, secret, token, region: region.into() })
 }
 
 fn keys() -> impl Strategy<Value = String> {
@@ -266,26 +213,14 @@ fn keys() -> impl Strategy<Value = String> {
         "~tilde",
         "\t\n",
     ]);
-    prop_oneof![
-        awkward.prop_map(str::to_owned),
-        any::<String>(),
-        "[a-z/. +%]{0,40}"
-    ]
+    prop_oneof![awkward.prop_map(str::to_owned), any::<String>(), "[a-z/. +%]{0,40}"]
 }
 
 fn headers() -> impl Strategy<Value = Vec<(String, String)>> {
     let name = prop_oneof![
         "x-amz-meta-[a-z0-9-]{1,12}",
-        prop::sample::select(vec![
-            "range",
-            "if-match",
-            "content-type",
-            "expect",
-            "a",
-            "z",
-            "x-amz-acl"
-        ])
-        .prop_map(str::to_owned),
+        prop::sample::select(vec!["range", "if-match", "content-type", "expect", "a", "z", "x-amz-acl"])
+            .prop_map(str::to_owned),
     ];
     // AWS's own implementation trims spaces only, so tabs stand inside.
     let value = prop_oneof![

@@ -15,8 +15,7 @@ const UNRESERVED: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] =
-            (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'-' | b'.' | b'_' | b'~');
+        table[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'-' | b'.' | b'_' | b'~');
         byte += 1;
     }
     table
@@ -38,20 +37,13 @@ fn encode<const KEEP_SLASH: bool>(out: &mut Vec<u8>, text: &[u8]) {
     let plain = |byte: u8| UNRESERVED[usize::from(byte)] || (KEEP_SLASH && byte == b'/');
     let mut rest = text;
     loop {
-        let run = rest
-            .iter()
-            .position(|&byte| !plain(byte))
-            .unwrap_or(rest.len());
+        let run = rest.iter().position(|&byte| !plain(byte)).unwrap_or(rest.len());
         let (kept, tail) = rest.split_at(run);
         out.extend_from_slice(kept);
         let Some((&byte, tail)) = tail.split_first() else {
             return;
         };
-        out.extend_from_slice(&[
-            b'%',
-            UPPER_HEX[usize::from(byte >> 4)],
-            UPPER_HEX[usize::from(byte & 15)],
-        ]);
+        out.extend_from_slice(&[b'%', UPPER_HEX[usize::from(byte >> 4)], UPPER_HEX[usize::from(byte & 15)]]);
         rest = tail;
     }
 }
@@ -61,9 +53,7 @@ fn encode<const KEEP_SLASH: bool>(out: &mut Vec<u8>, text: &[u8]) {
 pub fn write_query(out: &mut Vec<u8>, pairs: &[(&str, &str)]) {
     let mut sorted: SmallVec<[(&str, &str); 8]> = SmallVec::from_slice(pairs);
     if sorted.len() > 1 {
-        sorted.sort_unstable_by(|a, b| {
-            compare_encoded(a.0, b.0).then_with(|| compare_encoded(a.1, b.1))
-        });
+        sorted.sort_unstable_by(|a, b| compare_encoded(a.0, b.0).then_with(|| compare_encoded(a.1, b.1)));
     }
     for (index, (name, value)) in sorted.iter().enumerate() {
         if index > 0 {
@@ -79,11 +69,7 @@ pub fn write_query(out: &mut Vec<u8>, pairs: &[(&str, &str)]) {
 fn compare_encoded(a: &str, b: &str) -> Ordering {
     // An encoded byte becomes `%XX`, whose digits order as the byte does: one number a byte is enough.
     let rank = |byte: u8| {
-        if UNRESERVED[usize::from(byte)] {
-            u16::from(byte) << 8
-        } else {
-            (u16::from(b'%') << 8) | u16::from(byte)
-        }
+        if UNRESERVED[usize::from(byte)] { u16::from(byte) << 8 } else { (u16::from(b'%') << 8) | u16::from(byte) }
     };
     a.bytes().map(rank).cmp(b.bytes().map(rank))
 }
@@ -120,13 +106,7 @@ pub fn decode_form(text: String) -> Result<String, DecodeError> {
         let (byte, width) = match bytes[read] {
             b'+' => (b' ', 1),
             b'%' => {
-                let digit = |at: usize| {
-                    bytes
-                        .get(at)
-                        .copied()
-                        .and_then(hex_digit)
-                        .ok_or(DecodeError::Escape)
-                };
+                let digit = |at: usize| bytes.get(at).copied().and_then(hex_digit).ok_or(DecodeError::Escape);
                 ((digit(read + 1)? << 4) | digit(read + 2)?, 3)
             }
             byte => (byte, 1),
@@ -189,10 +169,7 @@ mod tests {
         assert_eq!(query(&[("uploads", "")]), "uploads=");
         assert_eq!(query(&[("b", "2"), ("a", "1"), ("b", "1")]), "a=1&b=1&b=2");
         // Raw, `{` sorts before `~` and `é` after it; encoded, both begin with `%` and come first.
-        assert_eq!(
-            query(&[("~", ""), ("é", ""), ("A", ""), ("{", "")]),
-            "%7B=&%C3%A9=&A=&~="
-        );
+        assert_eq!(query(&[("~", ""), ("é", ""), ("A", ""), ("{", "")]), "%7B=&%C3%A9=&A=&~=");
         // By name first: `a` is before `a-`, though `a-=` is before `a=` as text.
         assert_eq!(query(&[("a-", "1"), ("a", "2")]), "a=2&a-=1");
         assert_eq!(query(&[("prefix", "a/b c")]), "prefix=a%2Fb%20c");
@@ -202,11 +179,7 @@ mod tests {
     fn decoding_refuses_what_it_cannot_read() {
         assert_eq!(decode_form("a+b%2Bc%2f%C3%A9".into()), Ok("a b+c/é".into()));
         for broken in ["%", "%4", "a%zz", "%+1", "%G0"] {
-            assert_eq!(
-                decode_form(broken.into()),
-                Err(DecodeError::Escape),
-                "{broken}"
-            );
+            assert_eq!(decode_form(broken.into()), Err(DecodeError::Escape), "{broken}");
         }
         assert_eq!(decode_form("%ff".into()), Err(DecodeError::Utf8));
     }

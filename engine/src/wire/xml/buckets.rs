@@ -61,13 +61,8 @@ fn read_bucket(cursor: &mut Cursor<'_>) -> Result<ListedBucket, XmlError> {
             _ => cursor.skip()?,
         }
     }
-    let name = name
-        .filter(|name| !name.is_empty())
-        .ok_or(XmlError::Missing("Name"))?;
-    Ok(ListedBucket {
-        name,
-        creation_date,
-    })
+    let name = name.filter(|name| !name.is_empty()).ok_or(XmlError::Missing("Name"))?;
+    Ok(ListedBucket { name, creation_date })
 }
 
 /// Appends the body of a `CreateBucket` in `region`: nothing for `us-east-1`, which S3 does not accept as
@@ -91,27 +86,16 @@ mod tests {
             <Bucket><Name>b</Name></Bucket></Buckets><ContinuationToken>t</ContinuationToken></ListAllMyBucketsResult>";
         let page = parse_list_buckets(xml).unwrap();
         assert_eq!(page.buckets[0].name, "a");
-        assert_eq!(
-            page.buckets[0].creation_date,
-            Some(Timestamp::from_second(1_576_107_167).unwrap())
-        );
-        assert_eq!(
-            page.buckets[1],
-            ListedBucket {
-                name: "b".into(),
-                creation_date: None
-            }
-        );
+        assert_eq!(page.buckets[0].creation_date, Some(Timestamp::from_second(1_576_107_167).unwrap()));
+        assert_eq!(page.buckets[1], ListedBucket { name: "b".into(), creation_date: None });
         assert_eq!(page.continuation_token.as_deref(), Some("t"));
         assert_eq!(
             parse_list_buckets(b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>"),
             Ok(BucketPage::default())
         );
         assert!(
-            parse_list_buckets(
-                b"<ListAllMyBucketsResult><Buckets><Bucket/></Buckets></ListAllMyBucketsResult>"
-            )
-            .is_err()
+            parse_list_buckets(b"<ListAllMyBucketsResult><Buckets><Bucket/></Buckets></ListAllMyBucketsResult>")
+                .is_err()
         );
     }
 

@@ -25,11 +25,7 @@ pub struct Unrepresentable {
 
 impl fmt::Display for Unrepresentable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "the key {:?} holds a character that XML can't carry; delete it with a request of its own",
-            self.key
-        )
+        write!(f, "the key {:?} holds a character that XML can't carry; delete it with a request of its own", self.key)
     }
 }
 
@@ -41,9 +37,7 @@ impl std::error::Error for Unrepresentable {}
 /// and carriage return, nor for U+FFFE and U+FFFF (section 2.2). Some servers take such references and
 /// some refuse the whole request, so they are never sent.
 pub fn is_representable(key: &str) -> bool {
-    key.chars().all(
-        |character| matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..),
-    )
+    key.chars().all(|character| matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..))
 }
 
 /// Appends the body of a `DeleteObjects`, which takes at most 1,000 keys. With `quiet` the server answers
@@ -64,9 +58,7 @@ pub fn write_delete_objects<'a>(
     for key in keys {
         if !is_representable(key) {
             out.truncate(start);
-            return Err(Unrepresentable {
-                key: key.to_owned(),
-            });
+            return Err(Unrepresentable { key: key.to_owned() });
         }
         out.extend_from_slice(b"<Object>");
         element(out, "Key", key);
@@ -130,28 +122,18 @@ mod tests {
         for key in ["a\0", "\u{1}", "\u{1f}", "\u{fffe}", "\u{ffff}"] {
             let mut out = b"before".to_vec();
             let error = write_delete_objects(&mut out, ["fine", key], false).unwrap_err();
-            assert_eq!(
-                (error.key.as_str(), out.as_slice()),
-                (key, b"before".as_slice())
-            );
+            assert_eq!((error.key.as_str(), out.as_slice()), (key, b"before".as_slice()));
         }
     }
 
     #[test]
     fn failures_are_read_and_successes_skipped() {
         let xml = b"<DeleteResult><Deleted><Key>a</Key></Deleted><Error><Key>b</Key><VersionId/><Code>AccessDenied</Code><Message>Access Denied</Message></Error></DeleteResult>";
-        let failure = DeleteFailure {
-            key: "b".into(),
-            code: "AccessDenied".into(),
-            message: "Access Denied".into(),
-        };
+        let failure = DeleteFailure { key: "b".into(), code: "AccessDenied".into(), message: "Access Denied".into() };
         assert_eq!(parse_delete_result(xml), Ok(vec![failure]));
         assert_eq!(parse_delete_result(b"<DeleteResult/>"), Ok(Vec::new()));
         assert_eq!(parse_delete_result(&xml[..60]), Err(XmlError::Truncated));
-        assert!(matches!(
-            parse_delete_result(b"<Error><Code>MalformedXML</Code></Error>"),
-            Err(XmlError::Service(_))
-        ));
+        assert!(matches!(parse_delete_result(b"<Error><Code>MalformedXML</Code></Error>"), Err(XmlError::Service(_))));
     }
 
     proptest! {

@@ -81,10 +81,7 @@ mod tests {
 <Region>eu-west-1</Region><BucketName>b</BucketName><RequestId>R</RequestId><StringToSign>secret</StringToSign><HostId/></Error>"#;
         let error = parse_error(xml).unwrap();
         assert_eq!(error.code, "AuthorizationHeaderMalformed");
-        assert_eq!(
-            error.message,
-            "the region 'us-east-1' is wrong; expecting 'eu-west-1'"
-        );
+        assert_eq!(error.message, "the region 'us-east-1' is wrong; expecting 'eu-west-1'");
         assert_eq!(error.region.as_deref(), Some("eu-west-1"));
         assert_eq!(error.bucket.as_deref(), Some("b"));
         assert_eq!(error.request_id.as_deref(), Some("R"));
@@ -110,10 +107,7 @@ mod tests {
     #[test]
     fn a_code_survives_a_cut() {
         let error = parse_error(b" \n<Error><Code>SlowDown</Code><Message>Please red").unwrap();
-        assert_eq!(
-            (error.code.as_str(), error.message.as_str()),
-            ("SlowDown", "")
-        );
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("SlowDown", ""));
     }
 
     proptest! {

@@ -129,9 +129,7 @@ pub fn parse_list_objects_v2(xml: &[u8]) -> Result<ListPage, XmlError> {
     cursor.finish()?;
 
     page.is_truncated = is_truncated.ok_or(XmlError::Missing("IsTruncated"))?;
-    page.next_continuation_token = page
-        .next_continuation_token
-        .filter(|token| !token.is_empty());
+    page.next_continuation_token = page.next_continuation_token.filter(|token| !token.is_empty());
     if page.is_truncated && page.next_continuation_token.is_none() {
         return Err(XmlError::Missing("NextContinuationToken"));
     }
@@ -152,8 +150,7 @@ fn decode(text: String, element: &'static str) -> Result<String, XmlError> {
 }
 
 fn read_object(cursor: &mut Cursor<'_>) -> Result<ListedObject, XmlError> {
-    let (mut key, mut size, mut etag, mut last_modified, mut storage_class) =
-        (None, None, None, None, None);
+    let (mut key, mut size, mut etag, mut last_modified, mut storage_class) = (None, None, None, None, None);
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
             "Key" => key = Some(cursor.text()?),
@@ -163,16 +160,12 @@ fn read_object(cursor: &mut Cursor<'_>) -> Result<ListedObject, XmlError> {
             }
             "ETag" => etag = Some(cursor.text()?),
             "LastModified" => last_modified = timestamp(cursor.short_text()?.trim_ascii()),
-            "StorageClass" => {
-                storage_class = Some(StorageClass::from_text(cursor.short_text()?.trim_ascii()))
-            }
+            "StorageClass" => storage_class = Some(StorageClass::from_text(cursor.short_text()?.trim_ascii())),
             _ => cursor.skip()?,
         }
     }
     Ok(ListedObject {
-        key: key
-            .filter(|key: &String| !key.is_empty())
-            .ok_or(XmlError::Missing("Key"))?,
+        key: key.filter(|key: &String| !key.is_empty()).ok_or(XmlError::Missing("Key"))?,
         size: size.ok_or(XmlError::Missing("Size"))?,
         etag,
         last_modified,

@@ -28,33 +28,19 @@ fn a_page_is_read_whole() {
         }
     );
     assert_eq!(page.objects[1].key, "photos/& <");
-    assert_eq!(
-        (page.objects[1].last_modified, &page.objects[1].etag),
-        (None, &None)
-    );
-    assert_eq!(
-        page.objects[1]
-            .storage_class
-            .as_ref()
-            .map(StorageClass::as_str),
-        Some("COLD")
-    );
+    assert_eq!((page.objects[1].last_modified, &page.objects[1].etag), (None, &None));
+    assert_eq!(page.objects[1].storage_class.as_ref().map(StorageClass::as_str), Some("COLD"));
     assert_eq!(page.prefixes, ["logs/"]);
     assert!(page.is_truncated);
     // The token is not url-encoded.
-    assert_eq!(
-        page.next_continuation_token.as_deref(),
-        Some("1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=+")
-    );
+    assert_eq!(page.next_continuation_token.as_deref(), Some("1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=+"));
 }
 
 #[test]
 fn keys_are_left_alone_when_they_are_not_encoded() {
     let page = parse(&PAGE.replace("<EncodingType>url</EncodingType>", "")).unwrap();
     assert_eq!(page.objects[0].key, "a+b%2Fc%20d%2B");
-    let control = PAGE
-        .replace("<EncodingType>url</EncodingType>", "")
-        .replace("photos/", "&#1;&#13;");
+    let control = PAGE.replace("<EncodingType>url</EncodingType>", "").replace("photos/", "&#1;&#13;");
     assert_eq!(parse(&control).unwrap().objects[1].key, "\u{1}\r& <");
 }
 
@@ -70,54 +56,24 @@ fn a_page_that_is_cut_anywhere_is_an_error() {
 #[test]
 fn a_page_that_could_hide_objects_is_an_error() {
     let without = |text: &str| parse(&PAGE.replace(text, "")).unwrap_err();
-    assert_eq!(
-        without("<IsTruncated>true</IsTruncated>"),
-        XmlError::Missing("IsTruncated")
-    );
+    assert_eq!(without("<IsTruncated>true</IsTruncated>"), XmlError::Missing("IsTruncated"));
     assert_eq!(without("<Size>0</Size>"), XmlError::Missing("Size"));
-    assert_eq!(
-        without("<Key>a+b%2Fc%20d%2B</Key>"),
-        XmlError::Missing("Key")
-    );
-    assert_eq!(
-        without("<Prefix>logs%2F</Prefix>"),
-        XmlError::Missing("Prefix")
-    );
+    assert_eq!(without("<Key>a+b%2Fc%20d%2B</Key>"), XmlError::Missing("Key"));
+    assert_eq!(without("<Prefix>logs%2F</Prefix>"), XmlError::Missing("Prefix"));
     let with = |from: &str, to: &str| parse(&PAGE.replace(from, to)).unwrap_err();
-    assert_eq!(
-        with("1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=+", ""),
-        XmlError::Missing("NextContinuationToken")
-    );
+    assert_eq!(with("1ueGcxLPRx1Tr/XYExHnhbYLgveDs2J/wm36Hy4vbOwM=+", ""), XmlError::Missing("NextContinuationToken"));
     assert_eq!(with(">true<", ">maybe<"), XmlError::Value("IsTruncated"));
     assert_eq!(with(">0<", ">-1<"), XmlError::Value("Size"));
     assert_eq!(with(">url<", ">base64<"), XmlError::Value("EncodingType"));
-    assert!(matches!(
-        with("a+b%2Fc", "a%zz"),
-        XmlError::Decode("Key", _)
-    ));
-    assert!(matches!(
-        with("&amp;", "&unknown;"),
-        XmlError::Syntax { .. }
-    ));
-    assert!(matches!(
-        with("</Owner>", "</Other>"),
-        XmlError::Syntax { .. }
-    ));
+    assert!(matches!(with("a+b%2Fc", "a%zz"), XmlError::Decode("Key", _)));
+    assert!(matches!(with("&amp;", "&unknown;"), XmlError::Syntax { .. }));
+    assert!(matches!(with("</Owner>", "</Other>"), XmlError::Syntax { .. }));
     assert_eq!(parse("<html></html>"), Err(XmlError::Root("html".into())));
-    assert!(matches!(
-        parse(&format!("{PAGE}<a/>")),
-        Err(XmlError::Syntax { .. })
-    ));
-    assert!(matches!(
-        parse(&format!("{PAGE}junk")),
-        Err(XmlError::Syntax { .. })
-    ));
+    assert!(matches!(parse(&format!("{PAGE}<a/>")), Err(XmlError::Syntax { .. })));
+    assert!(matches!(parse(&format!("{PAGE}junk")), Err(XmlError::Syntax { .. })));
     let service = parse("<Error><Code>SlowDown</Code></Error>").unwrap_err();
     assert!(matches!(service, XmlError::Service(body) if body.code == "SlowDown"));
-    assert_eq!(
-        parse_list_objects_v2(b"<ListBucketResult>\xff</ListBucketResult>"),
-        Err(XmlError::Encoding)
-    );
+    assert_eq!(parse_list_objects_v2(b"<ListBucketResult>\xff</ListBucketResult>"), Err(XmlError::Encoding));
 }
 
 proptest! {

@@ -18,12 +18,8 @@ mod reader;
 mod writer;
 
 pub use buckets::{BucketPage, ListedBucket, parse_list_buckets, write_create_bucket};
-pub use delete::{
-    DeleteFailure, Unrepresentable, is_representable, parse_delete_result, write_delete_objects,
-};
+pub use delete::{DeleteFailure, Unrepresentable, is_representable, parse_delete_result, write_delete_objects};
 pub use error::{ErrorBody, parse_error};
 pub use list::{ListPage, ListedObject, StorageClass, parse_list_objects_v2};
-pub use multipart::{
-    CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart,
-};
+pub use multipart::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 pub use reader::XmlError;

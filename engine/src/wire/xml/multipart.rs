@@ -31,9 +31,7 @@ pub fn parse_initiate_multipart(xml: &[u8]) -> Result<String, XmlError> {
         }
     }
     cursor.finish()?;
-    upload_id
-        .filter(|id| !id.is_empty())
-        .ok_or(XmlError::Missing("UploadId"))
+    upload_id.filter(|id| !id.is_empty()).ok_or(XmlError::Missing("UploadId"))
 }
 
 /// Reads the answer to `CompleteMultipartUpload`. White space may come before the document.
@@ -58,10 +56,7 @@ pub fn parse_complete_multipart(xml: &[u8]) -> Result<CompletedUpload, XmlError>
 
 /// Appends the body of a `CompleteMultipartUpload`: part numbers from 1 with their entity tags, in
 /// ascending order.
-pub fn write_complete_multipart<'a>(
-    out: &mut Vec<u8>,
-    parts: impl Iterator<Item = (u32, &'a str)>,
-) {
+pub fn write_complete_multipart<'a>(out: &mut Vec<u8>, parts: impl Iterator<Item = (u32, &'a str)>) {
     out.extend_from_slice(format!("<CompleteMultipartUpload{NAMESPACE}>").as_bytes());
     for (number, etag) in parts {
         out.extend_from_slice(b"<Part>");
@@ -84,10 +79,7 @@ mod tests {
             "<InitiateMultipartUploadResult/>",
             "<InitiateMultipartUploadResult><UploadId/></InitiateMultipartUploadResult>",
         ] {
-            assert_eq!(
-                parse_initiate_multipart(empty.as_bytes()),
-                Err(XmlError::Missing("UploadId"))
-            );
+            assert_eq!(parse_initiate_multipart(empty.as_bytes()), Err(XmlError::Missing("UploadId")));
         }
         assert_eq!(parse_initiate_multipart(b""), Err(XmlError::Truncated));
     }
@@ -95,21 +87,13 @@ mod tests {
     #[test]
     fn a_completion_can_fail_with_status_200() {
         let done = b"\n \n<?xml version=\"1.0\"?>\n<CompleteMultipartUploadResult><ETag>&quot;a-2&quot;</ETag></CompleteMultipartUploadResult>";
-        assert_eq!(
-            parse_complete_multipart(done),
-            Ok(CompletedUpload::Done {
-                etag: Some("\"a-2\"".into())
-            })
-        );
+        assert_eq!(parse_complete_multipart(done), Ok(CompletedUpload::Done { etag: Some("\"a-2\"".into()) }));
         let failed = b"   \n<?xml version=\"1.0\"?><Error><Code>InternalError</Code><Message>Please try again.</Message></Error>";
         assert!(
             matches!(parse_complete_multipart(failed), Ok(CompletedUpload::Failed(body)) if body.code == "InternalError")
         );
         for broken in ["", "  \n", "<CompleteMultipartUploadResult>", "<html/>"] {
-            assert!(
-                parse_complete_multipart(broken.as_bytes()).is_err(),
-                "{broken}"
-            );
+            assert!(parse_complete_multipart(broken.as_bytes()).is_err(), "{broken}");
         }
     }
 

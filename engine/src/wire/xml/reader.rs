@@ -41,10 +41,7 @@ pub enum XmlError {
 impl fmt::Display for XmlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Syntax { reason, at } => write!(
-                f,
-                "the response is not well-formed XML at byte {at}: {reason}"
-            ),
+            Self::Syntax { reason, at } => write!(f, "the response is not well-formed XML at byte {at}: {reason}"),
             Self::Truncated => f.write_str("the response's XML document is cut off"),
             Self::Encoding => f.write_str("the response's XML document is not UTF-8"),
             Self::Root(root) => write!(
@@ -52,14 +49,10 @@ impl fmt::Display for XmlError {
                 "the response is an unexpected XML document <{root}>; check that the endpoint is an S3 server"
             ),
             Self::Missing(element) => write!(f, "the response's XML document lacks <{element}>"),
-            Self::Value(element) => write!(
-                f,
-                "the response's XML document has an unreadable <{element}>"
-            ),
-            Self::Decode(element, error) => write!(
-                f,
-                "the response's XML document has a wrongly url-encoded <{element}>: {error}"
-            ),
+            Self::Value(element) => write!(f, "the response's XML document has an unreadable <{element}>"),
+            Self::Decode(element, error) => {
+                write!(f, "the response's XML document has a wrongly url-encoded <{element}>: {error}")
+            }
             Self::Service(error) => write!(f, "{error}"),
         }
     }
@@ -85,9 +78,7 @@ impl<'a> Cursor<'a> {
             Some(name) if name.local_name().as_ref() == "Error" => {
                 Err(XmlError::Service(Box::new(read_error(&mut cursor)?)))
             }
-            Some(name) => Err(XmlError::Root(
-                name.local_name().as_ref().chars().take(64).collect(),
-            )),
+            Some(name) => Err(XmlError::Root(name.local_name().as_ref().chars().take(64).collect())),
             None => Err(XmlError::Truncated),
         }
     }
@@ -96,11 +87,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn any(xml: &'a [u8]) -> Result<Self, XmlError> {
         // White space may precede the declaration: servers send it to keep a connection alive.
         let text = std::str::from_utf8(xml.trim_ascii_start()).map_err(|_| XmlError::Encoding)?;
-        Ok(Self {
-            reader: Reader::from_str(text),
-            empty: false,
-            scratch: String::new(),
-        })
+        Ok(Self { reader: Reader::from_str(text), empty: false, scratch: String::new() })
     }
 
     /// Enters the root element.
@@ -165,9 +152,7 @@ impl<'a> Cursor<'a> {
                 Event::CData(piece) => text.push_str(&piece.xml10_content()),
                 Event::GeneralRef(reference) => {
                     // Control characters are taken as they come: XML 1.0 has no place for them, keys do.
-                    let character = reference
-                        .resolve_char_ref()
-                        .map_err(|error| self.failed(&error))?;
+                    let character = reference.resolve_char_ref().map_err(|error| self.failed(&error))?;
                     match (character, resolve_xml_entity(&reference)) {
                         (Some(character), _) => text.push(character),
                         (None, Some(known)) => text.push_str(known),
@@ -223,17 +208,11 @@ impl<'a> Cursor<'a> {
     }
 
     fn failed(&self, error: &quick_xml::Error) -> XmlError {
-        XmlError::Syntax {
-            reason: error.to_string(),
-            at: self.reader.buffer_position(),
-        }
+        XmlError::Syntax { reason: error.to_string(), at: self.reader.buffer_position() }
     }
 
     fn syntax(&self, reason: &str) -> XmlError {
-        XmlError::Syntax {
-            reason: reason.to_owned(),
-            at: self.reader.buffer_position(),
-        }
+        XmlError::Syntax { reason: reason.to_owned(), at: self.reader.buffer_position() }
     }
 }
 

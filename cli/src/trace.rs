@@ -3,6 +3,8 @@
 //! Once: retries, throttling, uploads that could not be aborted (the engine's own events). Twice: every request as well,
 //! as its observer sees it. Without the flag there is no subscriber and no observer, and so no cost.
 
+use std::io::{self, IsTerminal as _};
+
 use tracing_subscriber::EnvFilter;
 use wirespeed::{Observer, RequestEvent};
 
@@ -14,7 +16,11 @@ pub(crate) fn start(verbose: u8) {
         _ => "wirespeed=trace",
     };
     // Fails only when a subscriber is set already, and then that one serves.
-    let _ = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(level))
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .try_init();
 }
 
 /// Tells of every request.

@@ -68,10 +68,7 @@ async fn a_stalled_body_is_given_up_and_asked_for_again() {
     let script = Script::start(|asked| {
         if asked.index == 1 {
             let (head, body) = partial(asked, &object(SIZE), "\"tag\"").into_parts();
-            return vec![
-                Act::Send([head.as_bytes(), &body[..10_000]].concat()),
-                Act::Wait(Duration::from_secs(5)),
-            ];
+            return vec![Act::Send([head.as_bytes(), &body[..10_000]].concat()), Act::Wait(Duration::from_secs(5))];
         }
         honest(asked, &object(SIZE))
     });
@@ -272,7 +269,9 @@ async fn connections_are_used_again() {
 
 #[tokio::test]
 async fn garbage_is_a_clear_error() {
-    for garbage in ["SSH-2.0-OpenSSH_9\r\n\r\n", "HTTP/1.1 2OO OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"] {
+    for garbage in
+        ["SSH-2.0-OpenSSH_9\r\n\r\n", "HTTP/1.1 2OO OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"]
+    {
         let script = Script::start(move |_| vec![Act::Send(garbage.as_bytes().to_vec()), Act::Close]);
         let error = read(&script).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Protocol, "{garbage}: {error}");
@@ -396,11 +395,7 @@ async fn a_listing_that_does_not_move_on_is_an_error() {
 #[tokio::test]
 async fn an_unreachable_endpoint_says_so_and_soon() {
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let client = wirespeed::Client::builder()
-        .endpoint_url(format!("http://{unused}"))
-        .anonymous()
-        .build()
-        .unwrap();
+    let client = wirespeed::Client::builder().endpoint_url(format!("http://{unused}")).anonymous().build().unwrap();
     let started = Instant::now();
     let error = client.head("bucket", "key").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connection);

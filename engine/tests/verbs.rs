@@ -9,8 +9,22 @@ const PART: u64 = 5 << 20;
 
 /// Keys that clients and servers like to trip over.
 const AWKWARD: [&str; 16] = [
-    "plain", "a//b", "c/./d", "../e", "/lead", "trail/", "with space", "plus+sign", "per%cent", "per%25cent",
-    "emoji-\u{1f980}", "quote\"'<>&", "q?x=1&y", "#hash", "tab\tand\nline", "~tilde*star(paren)!",
+    "plain",
+    "a//b",
+    "c/./d",
+    "../e",
+    "/lead",
+    "trail/",
+    "with space",
+    "plus+sign",
+    "per%cent",
+    "per%25cent",
+    "emoji-\u{1f980}",
+    "quote\"'<>&",
+    "q?x=1&y",
+    "#hash",
+    "tab\tand\nline",
+    "~tilde*star(paren)!",
 ];
 
 async fn start() -> (Running, Client) {

@@ -41,8 +41,7 @@ impl Transport {
                 return Poll::Ready(());
             }
             let mut byte = [MaybeUninit::uninit()];
-            let peeked = stream
-                .try_io(Interest::READABLE, || socket2::SockRef::from(stream).peek(&mut byte));
+            let peeked = stream.try_io(Interest::READABLE, || socket2::SockRef::from(stream).peek(&mut byte));
             match peeked {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Ok(_) | Err(_) => return Poll::Ready(()),

@@ -1,7 +1,7 @@
 //! A server that says exactly what a test tells it to, byte by byte: for the faults that no honest
 //! server can be made to show. Everything else is tested against real ones.
 
-#![allow(dead_code)] // Each test file uses its own share of it.
+#![allow(dead_code, unreachable_pub)] // Each test file uses its own share of it.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -93,11 +93,8 @@ impl Script {
     }
 
     pub fn builder(&self) -> wirespeed::ClientBuilder {
-        let builder = wirespeed::Client::builder()
-            .endpoint_url(&self.endpoint)
-            .anonymous()
-            .concurrency(4)
-            .part_size(64 << 10);
+        let builder =
+            wirespeed::Client::builder().endpoint_url(&self.endpoint).anonymous().concurrency(4).part_size(64 << 10);
         [("stall_timeout", "400ms"), ("first_byte_timeout", "400ms"), ("max_attempts", "3")]
             .into_iter()
             .fold(builder, |builder, (name, value)| builder.set(name, value).unwrap())
@@ -186,7 +183,5 @@ pub fn honest(asked: &Asked, object: &[u8]) -> Vec<Act> {
 
 pub fn error(status: u16, code: &str) -> Vec<Act> {
     let body = format!("<Error><Code>{code}</Code><Message>said {code}</Message><RequestId>R</RequestId></Error>");
-    vec![Act::Send(
-        format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes(),
-    )]
+    vec![Act::Send(format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
 }

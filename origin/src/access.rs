@@ -16,10 +16,7 @@ impl S3Auth for Keys {
         if access_key == self.access_key {
             return Ok(self.secret_key.clone());
         }
-        Err(s3_error!(
-            InvalidAccessKeyId,
-            "The AWS Access Key Id you provided does not exist in our records."
-        ))
+        Err(s3_error!(InvalidAccessKeyId, "The AWS Access Key Id you provided does not exist in our records."))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use clap::{Parser, ValueEnum};
-use wirespeed_origin::{Builder, EtagKind, Origin, Series};
+use wirespeed_origin::{Builder, EtagKind, Fault, Origin, Series};
 
 /// An embedded S3 server for tests, demonstrations and benchmarks
 ///
@@ -44,12 +44,7 @@ pub(crate) struct Arguments {
     dir: Option<PathBuf>,
 
     /// Access key that requests are signed with
-    #[arg(
-        long,
-        env = "WIRESPEED_ORIGIN_ACCESS_KEY",
-        default_value = "wirespeed",
-        value_name = "KEY"
-    )]
+    #[arg(long, env = "WIRESPEED_ORIGIN_ACCESS_KEY", default_value = "wirespeed", value_name = "KEY")]
     access_key: String,
 
     /// Secret key that requests are signed with
@@ -82,6 +77,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 
+    /// Misbehave, for tests; can be given again
+    ///
+    /// action=ACTION[,verb=VERB][,bucket=NAME][,key=KEY][,nth=N][,times=N]. ACTION is one of status:CODE,
+    /// error-in-body:NAME, delay:MILLISECONDS, close, close-answer, close-after:BYTES, stall-after:BYTES, short:BYTES,
+    /// content-range:VALUE, weak-etag, no-etag, replace:BYTES. For example
+    /// verb=get,key=x,nth=2,action=close-after:1000
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<Fault>,
+
     /// Let clients beyond loopback use /-/stats and /-/reset
     #[arg(long)]
     control_from_anywhere: bool,
@@ -98,10 +102,7 @@ enum Etag {
 impl Arguments {
     /// Threads to serve with.
     pub(crate) fn threads(&self) -> usize {
-        self.threads.map_or_else(
-            || available_parallelism().map_or(1, usize::from),
-            usize::from,
-        )
+        self.threads.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from)
     }
 
     /// The server that was asked for.
@@ -120,51 +121,28 @@ impl Arguments {
         if let Some(path) = self.dir {
             builder = builder.directory(path);
         }
+        builder = self.fault.into_iter().fold(builder, Builder::fault);
         builder = self.bucket.into_iter().fold(builder, Builder::bucket);
-        builder = self
-            .discard
-            .into_iter()
-            .fold(builder, Builder::discarding_bucket);
-        self.synthetic
-            .into_iter()
-            .fold(builder, |builder, (name, series)| {
-                builder.synthetic(name, series)
-            })
+        builder = self.discard.into_iter().fold(builder, Builder::discarding_bucket);
+        self.synthetic.into_iter().fold(builder, |builder, (name, series)| builder.synthetic(name, series))
     }
 }
 
 /// A number of bytes, with a unit or without.
 fn size(text: &str) -> Result<u64, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
-    let unit = units
-        .into_iter()
-        .find_map(|(unit, shift)| text.strip_suffix(unit).map(|number| (number, shift)));
+    let unit = units.into_iter().find_map(|(unit, shift)| text.strip_suffix(unit).map(|number| (number, shift)));
     let (number, shift) = unit.unwrap_or((text, 0));
-    let bytes = number
-        .trim()
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| {
-        format!("{text:?} is not a size: give bytes, or a whole number of KiB, MiB, GiB or TiB")
-    })
+    let bytes = number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text:?} is not a size: give bytes, or a whole number of KiB, MiB, GiB or TiB"))
 }
 
 fn synthetic(text: &str) -> Result<(String, Series), String> {
-    let (name, spec) = text
-        .split_once('=')
-        .ok_or("it has the form NAME=SPEC, such as data=objects:1000,size:1MiB")?;
-    let (mut object, mut objects, mut bytes, mut prefix, mut digits, mut seed) =
-        (None, None, None, None, None, None);
+    let (name, spec) = text.split_once('=').ok_or("it has the form NAME=SPEC, such as data=objects:1000,size:1MiB")?;
+    let (mut object, mut objects, mut bytes, mut prefix, mut digits, mut seed) = (None, None, None, None, None, None);
     for field in spec.split(',') {
-        let (field, value) = field
-            .split_once(':')
-            .ok_or_else(|| format!("{field:?} is not FIELD:VALUE"))?;
-        let number = || {
-            value
-                .parse::<u64>()
-                .map_err(|_| format!("{field}:{value}: not a whole number"))
-        };
+        let (field, value) = field.split_once(':').ok_or_else(|| format!("{field:?} is not FIELD:VALUE"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{field}:{value}: not a whole number"));
         match field {
             "object" => object = Some(value),
             "objects" => objects = Some(number()?),
@@ -173,9 +151,7 @@ fn synthetic(text: &str) -> Result<(String, Series), String> {
             "digits" => digits = Some(number()?),
             "seed" => seed = Some(number()?),
             _ => {
-                return Err(format!(
-                    "no such field: {field}; there are object, objects, size, prefix, digits, seed"
-                ));
+                return Err(format!("no such field: {field}; there are object, objects, size, prefix, digits, seed"));
             }
         }
     }

@@ -25,13 +25,8 @@ pub(crate) async fn serve(stream: TcpStream, service: Service, mut stop: watch::
     let _ = stream.set_nodelay(true);
     let counters = service.counters();
     counters.opened();
-    let io = TokioIo::new(Counted {
-        stream,
-        counters: counters.clone(),
-    });
-    let connection = http1::Builder::new()
-        .max_buf_size(BUFFER)
-        .serve_connection(io, service);
+    let io = TokioIo::new(Counted { stream, counters: counters.clone() });
+    let connection = http1::Builder::new().max_buf_size(BUFFER).serve_connection(io, service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -63,11 +58,7 @@ impl Drop for Counted {
 }
 
 impl AsyncRead for Counted {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
         self.counters.received(buffer.filled().len() - before);
@@ -76,11 +67,7 @@ impl AsyncRead for Counted {
 }
 
 impl AsyncWrite for Counted {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.sent(written)
     }

@@ -28,6 +28,8 @@
 
 mod access;
 mod connection;
+mod linger;
+mod model;
 mod protocol;
 mod server;
 mod service;
@@ -35,6 +37,7 @@ mod stats;
 mod store;
 mod verb;
 
+pub use model::fault::{Action, Fault};
 pub use server::{Builder, Origin, Running};
 pub use stats::Stats;
 pub use store::intake::EtagKind;

@@ -15,12 +15,8 @@ use arguments::Arguments;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     // s3s logs each refusal that a client is sent as an error of its own.
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,s3s=off"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .init();
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn,s3s=off"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
     match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -32,13 +28,8 @@ fn main() -> ExitCode {
 
 fn serve(arguments: Arguments) -> io::Result<()> {
     let runtime = match arguments.threads() {
-        1 => runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?,
-        threads => runtime::Builder::new_multi_thread()
-            .worker_threads(threads)
-            .enable_all()
-            .build()?,
+        1 => runtime::Builder::new_current_thread().enable_all().build()?,
+        threads => runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?,
     };
     runtime.block_on(async {
         let mut interrupted = signal(SignalKind::interrupt())?;
@@ -50,19 +41,10 @@ fn serve(arguments: Arguments) -> io::Result<()> {
             let temporary = path.with_extension("tmp");
             std::fs::write(&temporary, format!("{}\n", running.address().port()))
                 .and_then(|()| std::fs::rename(&temporary, &path))
-                .map_err(|error| {
-                    io::Error::new(
-                        error.kind(),
-                        format!("can't write {}: {error}", path.display()),
-                    )
-                })?;
+                .map_err(|error| io::Error::new(error.kind(), format!("can't write {}: {error}", path.display())))?;
         }
         // Nobody may be reading; that is no reason not to serve.
-        let _ = writeln!(
-            io::stdout(),
-            "wirespeed-origin listening on {}",
-            running.endpoint()
-        );
+        let _ = writeln!(io::stdout(), "wirespeed-origin listening on {}", running.endpoint());
         tokio::select! {
             _ = interrupted.recv() => {}
             _ = terminated.recv() => {}

@@ -16,6 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::access::{Access, Keys};
 use crate::connection;
+use crate::model::fault::{Fault, Faults};
 use crate::protocol::Protocol;
 use crate::service::{Service, Shared};
 use crate::stats::{Counters, Stats};
@@ -50,6 +51,7 @@ impl Origin {
             buckets: Vec::new(),
             discarding: Vec::new(),
             synthetic: BTreeMap::new(),
+            faults: Vec::new(),
             control_from_anywhere: false,
         }
     }
@@ -69,6 +71,7 @@ pub struct Builder {
     buckets: Vec<String>,
     discarding: Vec<String>,
     synthetic: BTreeMap<String, Vec<Series>>,
+    faults: Vec<Fault>,
     control_from_anywhere: bool,
 }
 
@@ -135,6 +138,12 @@ impl Builder {
         self
     }
 
+    /// Misbehaves so.
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+
     /// Lets clients beyond loopback read and reset the statistics.
     pub fn control_from_anywhere(mut self, allowed: bool) -> Self {
         self.control_from_anywhere = allowed;
@@ -148,46 +157,27 @@ impl Builder {
     /// buckets of one name.
     pub async fn start(self) -> io::Result<Running> {
         let store = Arc::new(self.store()?);
-        let protocol = Protocol {
-            store,
-            etag: self.etag,
-            least_part: self.least_part,
-            region: self.region.into(),
-        };
-        let mut s3 = S3ServiceBuilder::new(protocol);
-        s3.set_auth(Keys {
-            access_key: self.access_key,
-            secret_key: self.secret_key.into(),
-        });
-        s3.set_access(Access {
-            anonymous: self.anonymous,
-        });
+        let protocol = Protocol { store, etag: self.etag, least_part: self.least_part, region: self.region.into() };
+        let mut s3 = S3ServiceBuilder::new(protocol.clone());
+        s3.set_auth(Keys { access_key: self.access_key, secret_key: self.secret_key.into() });
+        s3.set_access(Access { anonymous: self.anonymous });
         let counters = Arc::new(Counters::default());
+        let faults = Arc::new(Faults::default());
+        self.faults.into_iter().for_each(|fault| faults.arm(fault));
         let shared = Shared {
             s3: s3.build(),
+            protocol,
+            faults: faults.clone(),
             counters: counters.clone(),
             request_ids: AtomicU64::new(1),
         };
-        let listener = TcpListener::bind(self.listen).await.map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!("can't listen on {}: {error}", self.listen),
-            )
-        })?;
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .map_err(|error| io::Error::new(error.kind(), format!("can't listen on {}: {error}", self.listen)))?;
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
-        let accepting = Accepting {
-            listener,
-            shared: Arc::new(shared),
-            control: self.control_from_anywhere,
-            stopped,
-        };
-        Ok(Running {
-            address,
-            counters,
-            stop,
-            accepting: Some(tokio::spawn(accepting.run())),
-        })
+        let accepting = Accepting { listener, shared: Arc::new(shared), control: self.control_from_anywhere, stopped };
+        Ok(Running { address, counters, faults, stop, accepting: Some(tokio::spawn(accepting.run())) })
     }
 
     fn store(&self) -> io::Result<Store> {
@@ -195,21 +185,13 @@ impl Builder {
             None => Store::in_memory(),
             Some(path) => {
                 let explain = |error: io::Error| {
-                    io::Error::new(
-                        error.kind(),
-                        format!("can't keep objects in {}: {error}", path.display()),
-                    )
+                    io::Error::new(error.kind(), format!("can't keep objects in {}: {error}", path.display()))
                 };
-                Directory::open(path)
-                    .and_then(Store::in_directory)
-                    .map_err(explain)?
+                Directory::open(path).and_then(Store::in_directory).map_err(explain)?
             }
         };
         for (name, series) in &self.synthetic {
-            made(
-                name,
-                store.create_synthetic(valid(name)?, Synthetic::new(series.clone())),
-            )?;
+            made(name, store.create_synthetic(valid(name)?, Synthetic::new(series.clone())))?;
         }
         for name in &self.discarding {
             made(name, store.create_discarding(valid(name)?))?;
@@ -238,10 +220,7 @@ fn valid(name: &str) -> io::Result<&str> {
 fn made(name: &str, result: Result<(), BucketRefusal>) -> io::Result<()> {
     result.map_err(|refusal| match refusal {
         BucketRefusal::Io(error) => error,
-        _ => io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            format!("two buckets are called {name}"),
-        ),
+        _ => io::Error::new(io::ErrorKind::AlreadyExists, format!("two buckets are called {name}")),
     })
 }
 
@@ -250,6 +229,7 @@ fn made(name: &str, result: Result<(), BucketRefusal>) -> io::Result<()> {
 pub struct Running {
     address: SocketAddr,
     counters: Arc<Counters>,
+    faults: Arc<Faults>,
     stop: watch::Sender<bool>,
     accepting: Option<JoinHandle<()>>,
 }
@@ -273,6 +253,16 @@ impl Running {
     /// Sets its counts back to nothing.
     pub fn reset_stats(&self) {
         self.counters.reset();
+    }
+
+    /// Misbehaves so from now on, besides what it was already told.
+    pub fn inject(&self, fault: Fault) {
+        self.faults.arm(fault);
+    }
+
+    /// Behaves again.
+    pub fn clear_faults(&self) {
+        self.faults.clear();
     }
 
     /// Stops: accepts nothing more, lets answers under way finish for up to a second, then closes every connection.

@@ -80,10 +80,7 @@ impl Counters {
     }
 
     pub(crate) fn read(&self) -> Stats {
-        let counts = Verb::ALL
-            .iter()
-            .zip(&self.requests)
-            .map(|(verb, count)| (verb.name(), count.load(Relaxed)));
+        let counts = Verb::ALL.iter().zip(&self.requests).map(|(verb, count)| (verb.name(), count.load(Relaxed)));
         let requests: BTreeMap<_, _> = counts.filter(|(_, count)| *count > 0).collect();
         Stats {
             requests_total: requests.values().sum(),
@@ -98,13 +95,7 @@ impl Counters {
     }
 
     pub(crate) fn reset(&self) {
-        let counts = [
-            &self.bytes_in,
-            &self.bytes_out,
-            &self.client_errors,
-            &self.server_errors,
-            &self.accepted,
-        ];
+        let counts = [&self.bytes_in, &self.bytes_out, &self.client_errors, &self.server_errors, &self.accepted];
         for count in counts.into_iter().chain(&self.requests) {
             count.store(0, Relaxed);
         }

@@ -102,29 +102,17 @@ pub(crate) fn decode(key: &str) -> std::borrow::Cow<'_, str> {
 pub(crate) fn classify(method: &Method, uri: &Uri, headers: &HeaderMap) -> Verb {
     let (bucket, key) = target(uri);
     let query = uri.query().unwrap_or("");
-    let names = |name: &str| {
-        query
-            .split('&')
-            .any(|pair| pair.split('=').next() == Some(name))
-    };
+    let names = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
     let copies = || headers.contains_key("x-amz-copy-source");
     match (method.as_str(), bucket.is_empty(), key.is_empty()) {
         ("GET", true, _) => Verb::ListBuckets,
         ("GET", false, true) if names("uploads") => Verb::ListUploads,
-        ("GET", false, true)
-            if query.is_empty() || names("list-type") || names("prefix") || names("marker") =>
-        {
+        ("GET", false, true) if query.is_empty() || names("list-type") || names("prefix") || names("marker") => {
             Verb::List
         }
-        ("GET", false, true)
-            if names("delimiter") || names("max-keys") || names("encoding-type") =>
-        {
-            Verb::List
-        }
+        ("GET", false, true) if names("delimiter") || names("max-keys") || names("encoding-type") => Verb::List,
         ("GET", false, false) if names("uploadId") => Verb::ListParts,
-        ("GET", false, false) if ["acl", "tagging", "attributes"].into_iter().any(names) => {
-            Verb::Other
-        }
+        ("GET", false, false) if ["acl", "tagging", "attributes"].into_iter().any(names) => Verb::Other,
         ("GET", false, false) => Verb::Get,
         ("HEAD", false, true) => Verb::HeadBucket,
         ("HEAD", false, false) => Verb::Head,

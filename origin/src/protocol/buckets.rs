@@ -13,21 +13,13 @@ impl Protocol {
         request: S3Request<ListBucketsInput>,
     ) -> S3Result<S3Response<ListBucketsOutput>> {
         let prefix = request.input.prefix.unwrap_or_default();
-        let buckets = self
-            .store
-            .buckets()
-            .into_iter()
-            .filter(|bucket| bucket.name.starts_with(&prefix));
+        let buckets = self.store.buckets().into_iter().filter(|bucket| bucket.name.starts_with(&prefix));
         let buckets = buckets.map(|bucket| Bucket {
             bucket_region: None,
             creation_date: Some(bucket.created.into()),
             name: Some(bucket.name.clone()),
         });
-        let output = ListBucketsOutput {
-            buckets: Some(buckets.collect()),
-            owner: Some(owner()),
-            ..Default::default()
-        };
+        let output = ListBucketsOutput { buckets: Some(buckets.collect()), owner: Some(owner()), ..Default::default() };
         Ok(S3Response::new(output))
     }
 
@@ -37,9 +29,7 @@ impl Protocol {
     ) -> S3Result<S3Response<CreateBucketOutput>> {
         let name = request.input.bucket;
         self.store.create(&name).map_err(refused)?;
-        Ok(S3Response::new(CreateBucketOutput {
-            location: Some(format!("/{name}")),
-        }))
+        Ok(S3Response::new(CreateBucketOutput { location: Some(format!("/{name}")) }))
     }
 
     pub(super) async fn head_bucket(
@@ -47,10 +37,7 @@ impl Protocol {
         request: S3Request<HeadBucketInput>,
     ) -> S3Result<S3Response<HeadBucketOutput>> {
         self.bucket(&request.input.bucket)?;
-        let output = HeadBucketOutput {
-            bucket_region: Some(self.region.to_string()),
-            ..Default::default()
-        };
+        let output = HeadBucketOutput { bucket_region: Some(self.region.to_string()), ..Default::default() };
         Ok(S3Response::new(output))
     }
 
@@ -69,9 +56,7 @@ impl Protocol {
         self.bucket(&request.input.bucket)?;
         // S3's oldest region is named by saying nothing.
         let named = (&*self.region != "us-east-1").then(|| self.region.to_string().into());
-        Ok(S3Response::new(GetBucketLocationOutput {
-            location_constraint: named,
-        }))
+        Ok(S3Response::new(GetBucketLocationOutput { location_constraint: named }))
     }
 
     pub(super) async fn get_bucket_versioning(
@@ -90,10 +75,7 @@ fn refused(refusal: BucketRefusal) -> s3s::S3Error {
             "Your previous request to create the named bucket succeeded and you already own it."
         ),
         BucketRefusal::Missing => s3_error!(NoSuchBucket, "The specified bucket does not exist"),
-        BucketRefusal::NotEmpty => s3_error!(
-            BucketNotEmpty,
-            "The bucket you tried to delete is not empty"
-        ),
+        BucketRefusal::NotEmpty => s3_error!(BucketNotEmpty, "The bucket you tried to delete is not empty"),
         BucketRefusal::Io(error) => internal(error),
     }
 }

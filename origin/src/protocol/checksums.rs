@@ -28,11 +28,7 @@ macro_rules! given {
             (Algorithm::Sha256, $input.checksum_sha256.take()),
         ];
         fields.into_iter().find_map(|(algorithm, value)| {
-            value.map(|value| $crate::store::object::Checksum {
-                composite: value.contains('-'),
-                algorithm,
-                value,
-            })
+            value.map(|value| $crate::store::object::Checksum { composite: value.contains('-'), algorithm, value })
         })
     }};
 }
@@ -71,11 +67,7 @@ pub(super) fn trailing(trailers: Option<TrailingHeaders>) -> Option<Checksum> {
     let trailers = trailers?.take()?;
     HEADERS.into_iter().find_map(|(algorithm, name)| {
         let value = trailers.get(name)?.to_str().ok()?.trim().to_owned();
-        Some(Checksum {
-            algorithm,
-            value,
-            composite: false,
-        })
+        Some(Checksum { algorithm, value, composite: false })
     })
 }
 
@@ -88,9 +80,6 @@ pub(super) fn named(algorithm: Option<&ChecksumAlgorithm>) -> S3Result<Option<Al
         Some(ChecksumAlgorithm::CRC64NVME) => Ok(Some(Algorithm::Crc64Nvme)),
         Some(ChecksumAlgorithm::SHA1) => Ok(Some(Algorithm::Sha1)),
         Some(ChecksumAlgorithm::SHA256) => Ok(Some(Algorithm::Sha256)),
-        Some(other) => Err(s3_error!(
-            InvalidRequest,
-            "{other} is not a checksum algorithm of this server"
-        )),
+        Some(other) => Err(s3_error!(InvalidRequest, "{other} is not a checksum algorithm of this server")),
     }
 }

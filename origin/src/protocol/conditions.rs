@@ -31,10 +31,7 @@ impl Read {
             (None, None) => true,
         };
         if !unchanged {
-            return Err(s3_error!(
-                PreconditionFailed,
-                "At least one of the pre-conditions you specified did not hold"
-            ));
+            return Err(s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold"));
         }
         let wanted = match (self.if_none_match, self.if_modified_since) {
             (Some(condition), _) => !matches(&condition, object),
@@ -46,11 +43,7 @@ impl Read {
         }
         let etag = format!("\"{}\"", object.etag);
         let headers = [(ETAG, etag), (LAST_MODIFIED, http_date(object))];
-        Err(error_with_headers(
-            S3ErrorCode::NotModified,
-            "Not Modified",
-            &headers,
-        ))
+        Err(error_with_headers(S3ErrorCode::NotModified, "Not Modified", &headers))
     }
 }
 
@@ -58,19 +51,13 @@ impl Read {
 ///
 /// # Errors
 /// `NotImplemented` for what S3 does not take either: If-None-Match with an ETag.
-pub(super) fn of_write(
-    if_match: Option<ETagCondition>,
-    if_none_match: Option<ETagCondition>,
-) -> S3Result<Condition> {
+pub(super) fn of_write(if_match: Option<ETagCondition>, if_none_match: Option<ETagCondition>) -> S3Result<Condition> {
     match (if_match, if_none_match) {
         (None, None) => Ok(Condition::None),
         (None, Some(ETagCondition::Any)) => Ok(Condition::Absent),
         (Some(ETagCondition::Any), None) => Ok(Condition::Present),
         (Some(ETagCondition::ETag(etag)), None) => Ok(Condition::Etag(etag.value().to_owned())),
-        _ => Err(s3_error!(
-            NotImplemented,
-            "A write takes If-Match, or If-None-Match with the value *"
-        )),
+        _ => Err(s3_error!(NotImplemented, "A write takes If-Match, or If-None-Match with the value *")),
     }
 }
 
@@ -83,9 +70,6 @@ fn matches(condition: &ETagCondition, object: &Object) -> bool {
 
 fn http_date(object: &Object) -> String {
     let mut text = Vec::new();
-    let formatted =
-        Timestamp::from(object.modified).format(s3s::dto::TimestampFormat::HttpDate, &mut text);
-    formatted
-        .map(|()| String::from_utf8_lossy(&text).into_owned())
-        .unwrap_or_default()
+    let formatted = Timestamp::from(object.modified).format(s3s::dto::TimestampFormat::HttpDate, &mut text);
+    formatted.map(|()| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
 }

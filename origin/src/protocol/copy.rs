@@ -33,17 +33,12 @@ impl Protocol {
         };
         let source = self.source(&input.copy_source, conditions)?;
         if source.size > LARGEST {
-            return Err(s3_error!(
-                InvalidRequest,
-                "An object above 5 GiB is copied in parts"
-            ));
+            return Err(s3_error!(InvalidRequest, "An object above 5 GiB is copied in parts"));
         }
         let bucket = self.bucket(&input.bucket)?;
         let stored = writable(&bucket)?;
-        let replace = input
-            .metadata_directive
-            .as_ref()
-            .is_some_and(|directive| directive.as_str() == MetadataDirective::REPLACE);
+        let replace =
+            input.metadata_directive.as_ref().is_some_and(|directive| directive.as_str() == MetadataDirective::REPLACE);
         if !replace && is_itself(&input.copy_source, &input.bucket, &input.key) {
             return Err(s3_error!(
                 InvalidRequest,
@@ -52,16 +47,9 @@ impl Protocol {
             ));
         }
         let asked = checksums::named(input.checksum_algorithm.as_ref())?;
-        let algorithm =
-            asked.or_else(|| source.checksum.as_ref().map(|checksum| checksum.algorithm));
-        let received = self
-            .copy(stored, &source, 0..source.size, algorithm)
-            .await?;
-        let head = if replace {
-            head_of!(input)
-        } else {
-            source.head.clone()
-        };
+        let algorithm = asked.or_else(|| source.checksum.as_ref().map(|checksum| checksum.algorithm));
+        let received = self.copy(stored, &source, 0..source.size, algorithm).await?;
+        let head = if replace { head_of!(input) } else { source.head.clone() };
         let object = object::Object {
             head,
             size: received.size,
@@ -72,22 +60,17 @@ impl Protocol {
             content: received.content,
         };
         let content = object.content.clone();
-        let object = stored
-            .insert(&input.key, object, &Condition::None)
-            .map_err(|refusal| {
-                drop_files(&content);
-                refused(refusal)
-            })?;
+        let object = stored.insert(&input.key, object, &Condition::None).map_err(|refusal| {
+            drop_files(&content);
+            refused(refusal)
+        })?;
         let mut result = CopyObjectResult {
             e_tag: Some(etag(&object.etag)),
             last_modified: Some(object.modified.into()),
             ..Default::default()
         };
         checksums::show!(result, object.checksum.as_ref());
-        Ok(S3Response::new(CopyObjectOutput {
-            copy_object_result: Some(result),
-            ..Default::default()
-        }))
+        Ok(S3Response::new(CopyObjectOutput { copy_object_result: Some(result), ..Default::default() }))
     }
 
     pub(super) async fn upload_part_copy(
@@ -111,9 +94,7 @@ impl Protocol {
         let stored = writable(&bucket)?;
         let algorithm = {
             let uploads = stored.uploads.lock();
-            let upload = uploads
-                .get(&input.key, &input.upload_id)
-                .ok_or_else(no_such_upload)?;
+            let upload = uploads.get(&input.key, &input.upload_id).ok_or_else(no_such_upload)?;
             upload.checksum.map(|(algorithm, _)| algorithm)
         };
         let received = self.copy(stored, &source, range, algorithm).await?;
@@ -123,38 +104,21 @@ impl Protocol {
             ..Default::default()
         };
         checksums::show!(result, received.checksum.as_ref());
-        if !stored
-            .uploads
-            .lock()
-            .add(&input.key, &input.upload_id, number, received)
-        {
+        if !stored.uploads.lock().add(&input.key, &input.upload_id, number, received) {
             return Err(no_such_upload());
         }
-        Ok(S3Response::new(UploadPartCopyOutput {
-            copy_part_result: Some(result),
-            ..Default::default()
-        }))
+        Ok(S3Response::new(UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() }))
     }
 
-    fn source(
-        &self,
-        source: &CopySource,
-        conditions: conditions::Read,
-    ) -> S3Result<Arc<object::Object>> {
+    fn source(&self, source: &CopySource, conditions: conditions::Read) -> S3Result<Arc<object::Object>> {
         let CopySource::Bucket { bucket, key, .. } = source else {
-            return Err(s3_error!(
-                NotImplemented,
-                "A copy's source is BUCKET/KEY here: there are no access points"
-            ));
+            return Err(s3_error!(NotImplemented, "A copy's source is BUCKET/KEY here: there are no access points"));
         };
         let object = self.bucket(bucket)?.find(key).ok_or_else(no_such_key)?;
         // What a read answers with 304 a copy answers with 412.
         conditions.check(&object).map_err(|mut error| {
             if error.code().as_str() == "NotModified" {
-                error = s3_error!(
-                    PreconditionFailed,
-                    "At least one of the pre-conditions you specified did not hold"
-                );
+                error = s3_error!(PreconditionFailed, "At least one of the pre-conditions you specified did not hold");
             }
             error
         })?;
@@ -169,13 +133,9 @@ impl Protocol {
         algorithm: Option<Algorithm>,
     ) -> S3Result<Received> {
         let mut reader = source.content.read(range).map_err(internal)?;
-        let mut intake =
-            Intake::open(&stored.shelf, self.etag, false, algorithm).map_err(internal)?;
+        let mut intake = Intake::open(&stored.shelf, self.etag, false, algorithm).map_err(internal)?;
         while let Some(frame) = reader.next().await {
-            intake
-                .push(frame.map_err(internal)?)
-                .await
-                .map_err(internal)?;
+            intake.push(frame.map_err(internal)?).await.map_err(internal)?;
         }
         intake.finish().await.map_err(internal)
     }
@@ -187,16 +147,13 @@ fn is_itself(source: &CopySource, bucket: &str, key: &str) -> bool {
 
 /// A copied range names both its ends, inside the source.
 fn copied_range(text: &str, size: u64) -> S3Result<Range<u64>> {
-    let ends = text
-        .strip_prefix("bytes=")
-        .and_then(|ends| ends.split_once('-'));
+    let ends = text.strip_prefix("bytes=").and_then(|ends| ends.split_once('-'));
     let ends = ends.and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
     match ends {
         Some((first, last)) if first <= last && last < size => Ok(first..last + 1),
-        Some((_, last)) if last >= size => Err(s3_error!(
-            InvalidRange,
-            "Range specified is not valid for source object of size: {size}"
-        )),
+        Some((_, last)) if last >= size => {
+            Err(s3_error!(InvalidRange, "Range specified is not valid for source object of size: {size}"))
+        }
         _ => Err(s3_error!(
             InvalidArgument,
             "The x-amz-copy-source-range value must be of the form bytes=first-last where first and last are the \

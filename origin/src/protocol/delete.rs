@@ -18,9 +18,7 @@ impl Protocol {
         let input = request.input;
         let bucket = self.bucket(&input.bucket)?;
         let condition = conditions::of_write(input.if_match, None)?;
-        writable(&bucket)?
-            .remove(&input.key, &condition)
-            .map_err(refused)?;
+        writable(&bucket)?.remove(&input.key, &condition).map_err(refused)?;
         Ok(S3Response::new(DeleteObjectOutput::default()))
     }
 
@@ -32,24 +30,16 @@ impl Protocol {
         let bucket = self.bucket(&input.bucket)?;
         let stored = writable(&bucket)?;
         if input.delete.objects.is_empty() || input.delete.objects.len() > MOST {
-            return Err(s3_error!(
-                MalformedXML,
-                "A DeleteObjects request names 1 to {MOST} keys"
-            ));
+            return Err(s3_error!(MalformedXML, "A DeleteObjects request names 1 to {MOST} keys"));
         }
         let quiet = input.delete.quiet.unwrap_or(false);
         let (mut deleted, mut errors) = (Vec::new(), Vec::new());
         for object in input.delete.objects {
-            let condition = object.e_tag.map_or(Condition::None, |etag| {
-                Condition::Etag(etag.value().to_owned())
-            });
+            let condition = object.e_tag.map_or(Condition::None, |etag| Condition::Etag(etag.value().to_owned()));
             let key = object.key;
             match stored.remove(&key, &condition).map_err(refused) {
                 Ok(()) if quiet => {}
-                Ok(()) => deleted.push(DeletedObject {
-                    key: Some(key),
-                    ..Default::default()
-                }),
+                Ok(()) => deleted.push(DeletedObject { key: Some(key), ..Default::default() }),
                 Err(error) => errors.push(Error {
                     code: Some(error.code().as_str().to_owned()),
                     message: error.message().map(str::to_owned),
@@ -58,11 +48,7 @@ impl Protocol {
                 }),
             }
         }
-        let output = DeleteObjectsOutput {
-            deleted: Some(deleted),
-            errors: Some(errors),
-            ..Default::default()
-        };
+        let output = DeleteObjectsOutput { deleted: Some(deleted), errors: Some(errors), ..Default::default() };
         Ok(S3Response::new(output))
     }
 }

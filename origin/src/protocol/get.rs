@@ -18,10 +18,7 @@ use crate::store::content::Reader;
 use crate::store::object::Object;
 
 impl Protocol {
-    pub(super) async fn get_object(
-        &self,
-        request: S3Request<GetObjectInput>,
-    ) -> S3Result<S3Response<GetObjectOutput>> {
+    pub(super) async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
         let input = request.input;
         let bucket = self.bucket(&input.bucket)?;
         // A file can be replaced between finding the object and opening it: then the new one is the answer.
@@ -50,10 +47,7 @@ impl Protocol {
             }
             return Ok(S3Response::new(output));
         }
-        Err(s3_error!(
-            InternalError,
-            "The object was replaced again and again while it was opened"
-        ))
+        Err(s3_error!(InternalError, "The object was replaced again and again while it was opened"))
     }
 
     pub(super) async fn head_object(
@@ -61,10 +55,7 @@ impl Protocol {
         request: S3Request<HeadObjectInput>,
     ) -> S3Result<S3Response<HeadObjectOutput>> {
         let input = request.input;
-        let object = self
-            .bucket(&input.bucket)?
-            .find(&input.key)
-            .ok_or_else(no_such_key)?;
+        let object = self.bucket(&input.bucket)?.find(&input.key).ok_or_else(no_such_key)?;
         let conditions = conditions::Read {
             if_match: input.if_match,
             if_none_match: input.if_none_match,
@@ -100,78 +91,39 @@ struct Wanted {
 impl Wanted {
     fn of(object: &Object, range: Option<RangeHeader>, part: Option<i32>) -> S3Result<Self> {
         match (range, part) {
-            (Some(_), Some(_)) => Err(s3_error!(
-                InvalidRequest,
-                "Range and partNumber can't both be asked for"
-            )),
-            (None, None) => Ok(Self {
-                bytes: 0..object.size,
-                partial: false,
-                parts: None,
-            }),
+            (Some(_), Some(_)) => Err(s3_error!(InvalidRequest, "Range and partNumber can't both be asked for")),
+            (None, None) => Ok(Self { bytes: 0..object.size, partial: false, parts: None }),
             (Some(range), None) => {
-                let bytes = range
-                    .check(object.size)
-                    .ok()
-                    .filter(|bytes| !bytes.is_empty());
-                Ok(Self {
-                    bytes: bytes.ok_or_else(|| unsatisfiable(object))?,
-                    partial: true,
-                    parts: None,
-                })
+                let bytes = range.check(object.size).ok().filter(|bytes| !bytes.is_empty());
+                Ok(Self { bytes: bytes.ok_or_else(|| unsatisfiable(object))?, partial: true, parts: None })
             }
             (None, Some(part)) => Self::part(object, part),
         }
     }
 
     fn part(object: &Object, part: i32) -> S3Result<Self> {
-        let index = usize::try_from(part)
-            .ok()
-            .and_then(|part| part.checked_sub(1));
+        let index = usize::try_from(part).ok().and_then(|part| part.checked_sub(1));
         let whole = [object.size];
-        let sizes = if object.part_sizes.is_empty() {
-            &whole[..]
-        } else {
-            &object.part_sizes
-        };
+        let sizes = if object.part_sizes.is_empty() { &whole[..] } else { &object.part_sizes };
         let index = index.filter(|index| *index < sizes.len()).ok_or_else(|| {
             let message = "The requested partnumber is not satisfiable";
-            error_called(
-                "InvalidPartNumber",
-                StatusCode::RANGE_NOT_SATISFIABLE,
-                message,
-            )
+            error_called("InvalidPartNumber", StatusCode::RANGE_NOT_SATISFIABLE, message)
         })?;
         let start = sizes[..index].iter().sum();
         let parts = (!object.part_sizes.is_empty()).then_some(sizes.len() as i32);
         // An object without bytes has no range that could be named.
-        Ok(Self {
-            bytes: start..start + sizes[index],
-            partial: object.size > 0,
-            parts,
-        })
+        Ok(Self { bytes: start..start + sizes[index], partial: object.size > 0, parts })
     }
 
     /// The Content-Range of the answer.
     fn header(&self, object: &Object) -> Option<String> {
-        self.partial.then(|| {
-            format!(
-                "bytes {}-{}/{}",
-                self.bytes.start,
-                self.bytes.end - 1,
-                object.size
-            )
-        })
+        self.partial.then(|| format!("bytes {}-{}/{}", self.bytes.start, self.bytes.end - 1, object.size))
     }
 }
 
 fn unsatisfiable(object: &Object) -> s3s::S3Error {
     let headers = [(CONTENT_RANGE, format!("bytes */{}", object.size))];
-    error_with_headers(
-        S3ErrorCode::InvalidRange,
-        "The requested range is not satisfiable",
-        &headers,
-    )
+    error_with_headers(S3ErrorCode::InvalidRange, "The requested range is not satisfiable", &headers)
 }
 
 fn wants_checksum(mode: Option<&ChecksumMode>) -> bool {
@@ -180,11 +132,7 @@ fn wants_checksum(mode: Option<&ChecksumMode>) -> bool {
 
 fn checksum_type(object: &Object) -> Option<ChecksumType> {
     let checksum = object.checksum.as_ref()?;
-    let name = if checksum.composite {
-        ChecksumType::COMPOSITE
-    } else {
-        ChecksumType::FULL_OBJECT
-    };
+    let name = if checksum.composite { ChecksumType::COMPOSITE } else { ChecksumType::FULL_OBJECT };
     Some(ChecksumType::from_static(name))
 }
 

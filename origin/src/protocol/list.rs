@@ -14,13 +14,8 @@ use crate::store::listing::{Page, Query, Start};
 const PAGE: i32 = 1000;
 
 /// What `encoding-type=url` leaves as it is.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~')
-    .remove(b'/')
-    .remove(b'*');
+const PLAIN: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b'/').remove(b'*');
 
 impl Protocol {
     pub(super) async fn list_objects_v2(
@@ -32,12 +27,8 @@ impl Protocol {
         let encoding = Encoding::of(input.encoding_type.as_ref())?;
         let limit = limit(input.max_keys)?;
         let prefix = input.prefix.unwrap_or_default();
-        let mut query = Query {
-            prefix: &prefix,
-            delimiter: input.delimiter.as_deref(),
-            start: None,
-            limit: limit as usize,
-        };
+        let mut query =
+            Query { prefix: &prefix, delimiter: input.delimiter.as_deref(), start: None, limit: limit as usize };
         query.start = match (&input.continuation_token, &input.start_after) {
             (Some(token), _) => Some(decode_token(token)?),
             (None, Some(key)) if !key.is_empty() => Some(query.start_after(key)),
@@ -73,18 +64,11 @@ impl Protocol {
         let limit = limit(input.max_keys)?;
         let prefix = input.prefix.unwrap_or_default();
         let marker = input.marker.unwrap_or_default();
-        let mut query = Query {
-            prefix: &prefix,
-            delimiter: input.delimiter.as_deref(),
-            start: None,
-            limit: limit as usize,
-        };
+        let mut query =
+            Query { prefix: &prefix, delimiter: input.delimiter.as_deref(), start: None, limit: limit as usize };
         query.start = (!marker.is_empty()).then(|| query.start_after(&marker));
         let page = bucket.page(&query);
-        let next_marker = page
-            .next
-            .as_ref()
-            .map(|(Start::After(key) | Start::Past(key))| encoding.apply(key));
+        let next_marker = page.next.as_ref().map(|(Start::After(key) | Start::Past(key))| encoding.apply(key));
         let output = ListObjectsOutput {
             name: Some(input.bucket),
             prefix: Some(encoding.apply(&prefix)),
@@ -115,10 +99,7 @@ impl Encoding {
         match encoding.map(EncodingType::as_str) {
             None => Ok(Self::Plain),
             Some(EncodingType::URL) => Ok(Self::Url),
-            Some(_) => Err(s3_error!(
-                InvalidArgument,
-                "Invalid Encoding Method specified in Request"
-            )),
+            Some(_) => Err(s3_error!(InvalidArgument, "Invalid Encoding Method specified in Request")),
         }
     }
 
@@ -130,12 +111,7 @@ impl Encoding {
     }
 
     fn prefixes(self, page: &Page) -> Vec<CommonPrefix> {
-        page.prefixes
-            .iter()
-            .map(|prefix| CommonPrefix {
-                prefix: Some(self.apply(prefix)),
-            })
-            .collect()
+        page.prefixes.iter().map(|prefix| CommonPrefix { prefix: Some(self.apply(prefix)) }).collect()
     }
 
     fn contents(self, page: Page, with_owner: bool) -> Vec<Object> {
@@ -145,9 +121,7 @@ impl Encoding {
             e_tag: Some(etag(&entry.etag)),
             last_modified: Some(entry.modified.into()),
             owner: with_owner.then(owner),
-            storage_class: Some(ObjectStorageClass::from_static(
-                ObjectStorageClass::STANDARD,
-            )),
+            storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
             ..Default::default()
         });
         entries.collect()
@@ -156,9 +130,7 @@ impl Encoding {
 
 fn limit(asked: Option<i32>) -> S3Result<i32> {
     match asked {
-        Some(asked) if asked < 0 => {
-            Err(s3_error!(InvalidArgument, "max-keys must not be negative"))
-        }
+        Some(asked) if asked < 0 => Err(s3_error!(InvalidArgument, "max-keys must not be negative")),
         asked => Ok(asked.unwrap_or(PAGE).min(PAGE)),
     }
 }
@@ -173,21 +145,11 @@ fn encode_token(start: &Start) -> String {
 }
 
 fn decode_token(token: &str) -> S3Result<Start> {
-    let text = URL_SAFE_NO_PAD
-        .decode(token)
-        .ok()
-        .and_then(|bytes| String::from_utf8(bytes).ok());
-    let start = text
-        .as_deref()
-        .and_then(|text| match text.split_at_checked(1)? {
-            ("k", key) => Some(Start::After(key.to_owned())),
-            ("p", prefix) if !prefix.is_empty() => Some(Start::Past(prefix.to_owned())),
-            _ => None,
-        });
-    start.ok_or_else(|| {
-        s3_error!(
-            InvalidArgument,
-            "The continuation token provided is incorrect"
-        )
-    })
+    let text = URL_SAFE_NO_PAD.decode(token).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let start = text.as_deref().and_then(|text| match text.split_at_checked(1)? {
+        ("k", key) => Some(Start::After(key.to_owned())),
+        ("p", prefix) if !prefix.is_empty() => Some(Start::Past(prefix.to_owned())),
+        _ => None,
+    });
+    start.ok_or_else(|| s3_error!(InvalidArgument, "The continuation token provided is incorrect"))
 }

@@ -36,9 +36,7 @@ pub(crate) struct Protocol {
 
 impl Protocol {
     fn bucket(&self, name: &str) -> S3Result<Arc<Bucket>> {
-        self.store
-            .bucket(name)
-            .ok_or_else(|| s3_error!(NoSuchBucket, "The specified bucket does not exist"))
+        self.store.bucket(name).ok_or_else(|| s3_error!(NoSuchBucket, "The specified bucket does not exist"))
     }
 }
 
@@ -46,11 +44,9 @@ impl Protocol {
 fn writable(bucket: &Bucket) -> S3Result<&Stored> {
     match &bucket.kind {
         Kind::Stored(stored) => Ok(stored),
-        Kind::Synthetic(_) => Err(s3_error!(
-            AccessDenied,
-            "{} is a synthetic bucket: it can only be read",
-            bucket.name
-        )),
+        Kind::Synthetic(_) => {
+            Err(s3_error!(AccessDenied, "{} is a synthetic bucket: it can only be read", bucket.name))
+        }
     }
 }
 

@@ -24,16 +24,9 @@ impl Protocol {
         let bucket = self.bucket(&input.bucket)?;
         let stored = writable(&bucket)?;
         let algorithm = checksums::named(input.checksum_algorithm.as_ref())?;
-        let checksum = algorithm
-            .map(|algorithm| combination(algorithm, input.checksum_type.as_ref()))
-            .transpose()?;
+        let checksum = algorithm.map(|algorithm| combination(algorithm, input.checksum_type.as_ref())).transpose()?;
         let id = fresh_id();
-        let upload = Upload {
-            head: head_of!(input),
-            initiated: now(),
-            checksum,
-            parts: Default::default(),
-        };
+        let upload = Upload { head: head_of!(input), initiated: now(), checksum, parts: Default::default() };
         stored.uploads.lock().begin(&input.key, id.clone(), upload);
         let output = CreateMultipartUploadOutput {
             bucket: Some(input.bucket.clone()),
@@ -54,12 +47,7 @@ impl Protocol {
         let number = part_number(input.part_number)?;
         let bucket = self.bucket(&input.bucket)?;
         let stored = writable(&bucket)?;
-        if stored
-            .uploads
-            .lock()
-            .get(&input.key, &input.upload_id)
-            .is_none()
-        {
+        if stored.uploads.lock().get(&input.key, &input.upload_id).is_none() {
             return Err(no_such_upload());
         }
         let upload = put::Upload {
@@ -69,25 +57,10 @@ impl Protocol {
             checksum: checksums::given!(input),
             trailers: request.trailing_headers.take(),
         };
-        let received = self
-            .receive(
-                stored,
-                upload,
-                &request.headers,
-                request.credentials.is_some(),
-            )
-            .await?;
-        let mut output = UploadPartOutput {
-            e_tag: Some(etag(&received.etag)),
-            ..Default::default()
-        };
+        let received = self.receive(stored, upload, &request.headers, request.credentials.is_some()).await?;
+        let mut output = UploadPartOutput { e_tag: Some(etag(&received.etag)), ..Default::default() };
         checksums::show!(output, received.checksum.as_ref());
-        if !stored.uploads.lock().add(
-            &request.input.key,
-            &request.input.upload_id,
-            number,
-            received,
-        ) {
+        if !stored.uploads.lock().add(&request.input.key, &request.input.upload_id, number, received) {
             return Err(no_such_upload());
         }
         Ok(S3Response::new(output))
@@ -102,36 +75,18 @@ impl Protocol {
         let stored = writable(&bucket)?;
         let condition = conditions::of_write(input.if_match.take(), input.if_none_match.take())?;
         let promised = checksums::given!(input);
-        let parts = input
-            .multipart_upload
-            .take()
-            .and_then(|upload| upload.parts)
-            .unwrap_or_default();
+        let parts = input.multipart_upload.take().and_then(|upload| upload.parts).unwrap_or_default();
         let named = parts.into_iter().map(|mut part| Named {
             number: part.part_number.unwrap_or(0),
-            etag: part
-                .e_tag
-                .as_ref()
-                .map(|etag| etag.value().to_owned())
-                .unwrap_or_default(),
+            etag: part.e_tag.as_ref().map(|etag| etag.value().to_owned()).unwrap_or_default(),
             checksum: checksums::given!(part),
         });
         let named: Vec<_> = named.collect();
         // Held until the object stands, so that of two completions one finds nothing.
         let mut uploads = stored.uploads.lock();
-        let object = uploads
-            .assemble(
-                &input.key,
-                &input.upload_id,
-                &named,
-                self.least_part,
-                self.etag,
-            )
-            .map_err(incomplete)?;
-        if input
-            .mpu_object_size
-            .is_some_and(|size| size != object.size as i64)
-        {
+        let object =
+            uploads.assemble(&input.key, &input.upload_id, &named, self.least_part, self.etag).map_err(incomplete)?;
+        if input.mpu_object_size.is_some_and(|size| size != object.size as i64) {
             return Err(s3_error!(
                 InvalidRequest,
                 "The provided 'x-amz-mp-object-size' header does not match what was computed: {} bytes",
@@ -148,9 +103,7 @@ impl Protocol {
                 promised.algorithm
             ));
         }
-        let object = stored
-            .insert(&input.key, object, &condition)
-            .map_err(refused)?;
+        let object = stored.insert(&input.key, object, &condition).map_err(refused)?;
         uploads.finish(&input.key, &input.upload_id, &named);
         drop(uploads);
         let mut output = CompleteMultipartUploadOutput {
@@ -162,11 +115,7 @@ impl Protocol {
         };
         checksums::show!(output, object.checksum.as_ref());
         output.checksum_type = object.checksum.as_ref().map(|checksum| {
-            checksum_type(if checksum.composite {
-                Combination::Composite
-            } else {
-                Combination::FullObject
-            })
+            checksum_type(if checksum.composite { Combination::Composite } else { Combination::FullObject })
         });
         Ok(S3Response::new(output))
     }
@@ -177,32 +126,20 @@ impl Protocol {
     ) -> S3Result<S3Response<AbortMultipartUploadOutput>> {
         let input = request.input;
         let bucket = self.bucket(&input.bucket)?;
-        if !writable(&bucket)?
-            .uploads
-            .lock()
-            .abort(&input.key, &input.upload_id)
-        {
+        if !writable(&bucket)?.uploads.lock().abort(&input.key, &input.upload_id) {
             return Err(no_such_upload());
         }
         Ok(S3Response::new(AbortMultipartUploadOutput::default()))
     }
 
-    pub(super) async fn list_parts(
-        &self,
-        request: S3Request<ListPartsInput>,
-    ) -> S3Result<S3Response<ListPartsOutput>> {
+    pub(super) async fn list_parts(&self, request: S3Request<ListPartsInput>) -> S3Result<S3Response<ListPartsOutput>> {
         let input = request.input;
         let bucket = self.bucket(&input.bucket)?;
         let uploads = writable(&bucket)?.uploads.lock();
-        let upload = uploads
-            .get(&input.key, &input.upload_id)
-            .ok_or_else(no_such_upload)?;
+        let upload = uploads.get(&input.key, &input.upload_id).ok_or_else(no_such_upload)?;
         let limit = input.max_parts.unwrap_or(PAGE).clamp(0, PAGE);
         let marker = input.part_number_marker.unwrap_or(0);
-        let mut later = upload
-            .parts
-            .iter()
-            .filter(|(number, _)| i32::from(**number) > marker);
+        let mut later = upload.parts.iter().filter(|(number, _)| i32::from(**number) > marker);
         let mut parts = Vec::new();
         for (number, kept) in later.by_ref().take(limit as usize) {
             let mut part = Part {
@@ -221,10 +158,7 @@ impl Protocol {
             key: Some(input.key),
             upload_id: Some(input.upload_id),
             part_number_marker: Some(marker),
-            next_part_number_marker: parts
-                .last()
-                .and_then(|part| part.part_number)
-                .filter(|_| truncated),
+            next_part_number_marker: parts.last().and_then(|part| part.part_number).filter(|_| truncated),
             max_parts: Some(limit),
             is_truncated: Some(truncated),
             parts: Some(parts),
@@ -250,8 +184,7 @@ impl Protocol {
         let rolled_up = |key: &str| -> Option<String> {
             let delimiter = delimiter.as_deref()?;
             let at = key.get(prefix.len()..)?.find(delimiter)?;
-            key.get(..prefix.len() + at + delimiter.len())
-                .map(str::to_owned)
+            key.get(..prefix.len() + at + delimiter.len()).map(str::to_owned)
         };
         let (mut listed, mut prefixes) = (Vec::new(), Vec::<String>::new());
         let (mut last, mut truncated) = (None, false);
@@ -260,9 +193,7 @@ impl Protocol {
                 continue;
             }
             let common = rolled_up(key);
-            let repeated = common
-                .as_ref()
-                .is_some_and(|common| prefixes.last() == Some(common));
+            let repeated = common.as_ref().is_some_and(|common| prefixes.last() == Some(common));
             let past = common.as_ref().is_some_and(|common| *common == marker);
             if !repeated && !past {
                 if listed.len() + prefixes.len() == limit as usize {
@@ -287,9 +218,7 @@ impl Protocol {
         let output = ListMultipartUploadsOutput {
             bucket: Some(input.bucket),
             prefix: Some(encoding.apply(&prefix)),
-            delimiter: delimiter
-                .as_deref()
-                .map(|delimiter| encoding.apply(delimiter)),
+            delimiter: delimiter.as_deref().map(|delimiter| encoding.apply(delimiter)),
             key_marker: Some(encoding.apply(&marker)),
             upload_id_marker: input.upload_id_marker.clone(),
             next_key_marker: next_key.as_deref().map(|key| encoding.apply(key)),
@@ -298,12 +227,7 @@ impl Protocol {
             is_truncated: Some(truncated),
             encoding_type: input.encoding_type,
             common_prefixes: Some(
-                prefixes
-                    .iter()
-                    .map(|prefix| CommonPrefix {
-                        prefix: Some(encoding.apply(prefix)),
-                    })
-                    .collect(),
+                prefixes.iter().map(|prefix| CommonPrefix { prefix: Some(encoding.apply(prefix)) }).collect(),
             ),
             uploads: Some(listed),
             ..Default::default()
@@ -316,12 +240,7 @@ pub(super) fn part_number(number: i32) -> S3Result<u16> {
     u16::try_from(number)
         .ok()
         .filter(|number| (1..=10_000).contains(number))
-        .ok_or_else(|| {
-            s3_error!(
-                InvalidArgument,
-                "Part number must be an integer between 1 and 10000, inclusive"
-            )
-        })
+        .ok_or_else(|| s3_error!(InvalidArgument, "Part number must be an integer between 1 and 10000, inclusive"))
 }
 
 pub(super) fn no_such_upload() -> S3Error {
@@ -345,11 +264,7 @@ fn incomplete(why: Incomplete) -> S3Error {
             "One or more of the specified parts could not be found. The part may not have been uploaded, or the \
              specified entity tag may not match the part's entity tag. Part {number}."
         ),
-        Incomplete::TooSmall {
-            number,
-            size,
-            least,
-        } => s3_error!(
+        Incomplete::TooSmall { number, size, least } => s3_error!(
             EntityTooSmall,
             "Your proposed upload is smaller than the minimum allowed size: part {number} has {size} bytes, the least \
              is {least}"
@@ -358,17 +273,11 @@ fn incomplete(why: Incomplete) -> S3Error {
 }
 
 /// How an upload's checksums combine: S3's default for its algorithm, or what was asked, where that can be.
-fn combination(
-    algorithm: Algorithm,
-    asked: Option<&ChecksumType>,
-) -> S3Result<(Algorithm, Combination)> {
+fn combination(algorithm: Algorithm, asked: Option<&ChecksumType>) -> S3Result<(Algorithm, Combination)> {
     let how = match (algorithm, asked.map(ChecksumType::as_str)) {
         (Algorithm::Sha1 | Algorithm::Sha256, Some(ChecksumType::FULL_OBJECT))
         | (Algorithm::Crc64Nvme, Some(ChecksumType::COMPOSITE)) => {
-            return Err(s3_error!(
-                InvalidRequest,
-                "This checksum type can't be had with this checksum algorithm"
-            ));
+            return Err(s3_error!(InvalidRequest, "This checksum type can't be had with this checksum algorithm"));
         }
         (Algorithm::Crc64Nvme, _) | (_, Some(ChecksumType::FULL_OBJECT)) => Combination::FullObject,
         _ => Combination::Composite,
@@ -386,9 +295,6 @@ fn checksum_type(how: Combination) -> ChecksumType {
 /// Upload ids need only differ: from each other, and from those of an earlier run.
 fn fresh_id() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    let since = std::time::UNIX_EPOCH
-        .elapsed()
-        .unwrap_or_default()
-        .as_nanos() as u64;
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos() as u64;
     format!("{since:016x}{:08x}", NEXT.fetch_add(1, Ordering::Relaxed))
 }

@@ -1,7 +1,10 @@
 //! PutObject, and receiving the body of any upload.
 
+use std::io;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{HeaderMap, StatusCode};
 use s3s::dto::{PutObjectInput, PutObjectOutput, StreamingBlob};
@@ -9,7 +12,7 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
 
 use super::reply::{error_called, etag, head_of, internal, refused};
 use super::{Protocol, checksums, conditions, writable};
-use crate::store::bucket::Stored;
+use crate::store::bucket::{Condition, Stored};
 use crate::store::directory::drop_files;
 use crate::store::intake::{Intake, Received};
 use crate::store::object::{Checksum, Object, now};
@@ -42,14 +45,7 @@ impl Protocol {
             checksum: checksums::given!(input),
             trailers: request.trailing_headers.take(),
         };
-        let received = self
-            .receive(
-                stored,
-                upload,
-                &request.headers,
-                request.credentials.is_some(),
-            )
-            .await?;
+        let received = self.receive(stored, upload, &request.headers, request.credentials.is_some()).await?;
         let head = head_of!(request.input);
         let object = Object {
             head,
@@ -61,18 +57,34 @@ impl Protocol {
             content: received.content,
         };
         let content = object.content.clone();
-        let object = stored
-            .insert(&request.input.key, object, &condition)
-            .map_err(|refusal| {
-                drop_files(&content);
-                refused(refusal)
-            })?;
-        let mut output = PutObjectOutput {
-            e_tag: Some(etag(&object.etag)),
-            ..Default::default()
-        };
+        let object = stored.insert(&request.input.key, object, &condition).map_err(|refusal| {
+            drop_files(&content);
+            refused(refusal)
+        })?;
+        let mut output = PutObjectOutput { e_tag: Some(etag(&object.etag)), ..Default::default() };
         checksums::show!(output, object.checksum.as_ref());
         Ok(S3Response::new(output))
+    }
+
+    /// Puts bytes under a key for a fault: with the object's own head, under no condition.
+    pub(crate) async fn overwrite(&self, bucket: &str, key: &str, bytes: Bytes) -> io::Result<()> {
+        let gone = || io::Error::other("a fault can't replace an object that is not there or can't be written");
+        let bucket = self.store.bucket(bucket).ok_or_else(gone)?;
+        let object = bucket.find(key).ok_or_else(gone)?;
+        let stored = writable(&bucket).map_err(|_| gone())?;
+        let mut intake = Intake::open(&stored.shelf, self.etag, false, None)?;
+        intake.push(bytes).await?;
+        let received = intake.finish().await?;
+        let object = Object {
+            head: object.head.clone(),
+            size: received.size,
+            etag: received.etag,
+            modified: now(),
+            checksum: None,
+            part_sizes: Vec::new(),
+            content: received.content,
+        };
+        stored.insert(key, object, &Condition::None).map(drop).map_err(|_| gone())
     }
 
     /// Takes in a body, checking whatever was promised of it: length, MD5, checksum.
@@ -85,28 +97,18 @@ impl Protocol {
     ) -> S3Result<Received> {
         refuse_unsigned_framing(headers, signed)?;
         if upload.length.is_some_and(|length| length > LARGEST) {
-            return Err(s3_error!(
-                EntityTooLarge,
-                "Your proposed upload exceeds the maximum allowed size of 5 GiB"
-            ));
+            return Err(s3_error!(EntityTooLarge, "Your proposed upload exceeds the maximum allowed size of 5 GiB"));
         }
         let md5 = upload.md5.as_deref().map(decode_md5).transpose()?;
         let algorithm = upload.checksum.as_ref().map(|checksum| checksum.algorithm);
         let algorithm = algorithm.or_else(|| checksums::announced(headers));
-        let mut intake =
-            Intake::open(&stored.shelf, self.etag, md5.is_some(), algorithm).map_err(internal)?;
+        let mut intake = Intake::open(&stored.shelf, self.etag, md5.is_some(), algorithm).map_err(internal)?;
         if let Some(mut body) = upload.body {
             while let Some(frame) = body.next().await {
-                intake
-                    .push(frame.map_err(broken_body)?)
-                    .await
-                    .map_err(internal)?;
+                intake.push(frame.map_err(broken_body)?).await.map_err(internal)?;
             }
         }
-        if upload
-            .length
-            .is_some_and(|length| length != intake.size() as i64)
-        {
+        if upload.length.is_some_and(|length| length != intake.size() as i64) {
             return Err(s3_error!(
                 IncompleteBody,
                 "You did not provide the number of bytes specified by the Content-Length HTTP header"
@@ -124,10 +126,7 @@ impl Protocol {
 
 fn verify(received: &Received, md5: Option<[u8; 16]>, promised: Option<Checksum>) -> S3Result<()> {
     if md5.is_some() && md5 != received.md5 {
-        return Err(s3_error!(
-            BadDigest,
-            "The Content-MD5 you specified did not match what we received"
-        ));
+        return Err(s3_error!(BadDigest, "The Content-MD5 you specified did not match what we received"));
     }
     match (&received.checksum, promised) {
         (Some(computed), Some(promised)) if *computed != promised => Err(s3_error!(
@@ -136,15 +135,8 @@ fn verify(received: &Received, md5: Option<[u8; 16]>, promised: Option<Checksum>
             computed.algorithm
         )),
         (Some(computed), None) => {
-            let message = format!(
-                "A {:?} trailer was announced and did not come",
-                computed.algorithm
-            );
-            Err(error_called(
-                "MalformedTrailerError",
-                StatusCode::BAD_REQUEST,
-                message,
-            ))
+            let message = format!("A {:?} trailer was announced and did not come", computed.algorithm);
+            Err(error_called("MalformedTrailerError", StatusCode::BAD_REQUEST, message))
         }
         _ => Ok(()),
     }
@@ -153,23 +145,15 @@ fn verify(received: &Received, md5: Option<[u8; 16]>, promised: Option<Checksum>
 /// A body in aws-chunked framing is only taken apart when the request is signed: unsigned, its framing would be
 /// kept as if it were content.
 fn refuse_unsigned_framing(headers: &HeaderMap, signed: bool) -> S3Result<()> {
-    let framed = headers
-        .get("x-amz-content-sha256")
-        .is_some_and(|value| value.as_bytes().starts_with(b"STREAMING-"));
+    let framed = headers.get("x-amz-content-sha256").is_some_and(|value| value.as_bytes().starts_with(b"STREAMING-"));
     if framed && !signed {
-        return Err(s3_error!(
-            NotImplemented,
-            "An anonymous request can't have an aws-chunked body here"
-        ));
+        return Err(s3_error!(NotImplemented, "An anonymous request can't have an aws-chunked body here"));
     }
     Ok(())
 }
 
 fn decode_md5(value: &str) -> S3Result<[u8; 16]> {
-    let decoded = STANDARD
-        .decode(value)
-        .ok()
-        .and_then(|bytes| bytes.try_into().ok());
+    let decoded = STANDARD.decode(value).ok().and_then(|bytes| bytes.try_into().ok());
     decoded.ok_or_else(|| s3_error!(InvalidDigest, "The Content-MD5 you specified is not valid."))
 }
 
@@ -183,9 +167,5 @@ fn broken_body(error: s3s::StdError) -> S3Error {
     } else {
         "IncompleteBody"
     };
-    error_called(
-        code,
-        StatusCode::BAD_REQUEST,
-        format!("The request body could not be taken in: {text}"),
-    )
+    error_called(code, StatusCode::BAD_REQUEST, format!("The request body could not be taken in: {text}"))
 }

@@ -18,21 +18,13 @@ macro_rules! head_of {
     ($input:expr) => {
         $crate::store::object::Head {
             content_type: $input.content_type.take(),
-            content_encoding: $crate::protocol::reply::kept_encoding(
-                $input.content_encoding.take(),
-            ),
+            content_encoding: $crate::protocol::reply::kept_encoding($input.content_encoding.take()),
             content_language: $input.content_language.take(),
             content_disposition: $input.content_disposition.take(),
             cache_control: $input.cache_control.take(),
-            expires: $input
-                .expires
-                .take()
-                .map($crate::protocol::reply::epoch_seconds),
+            expires: $input.expires.take().map($crate::protocol::reply::epoch_seconds),
             website_redirect: $input.website_redirect_location.take(),
-            storage_class: $input
-                .storage_class
-                .take()
-                .map(|class| class.as_str().to_owned()),
+            storage_class: $input.storage_class.take().map(|class| class.as_str().to_owned()),
             metadata: $crate::protocol::reply::metadata_of($input.metadata.take()),
         }
     };
@@ -52,9 +44,7 @@ macro_rules! describe {
         output.content_language = head.content_language.clone();
         output.content_disposition = head.content_disposition.clone();
         output.cache_control = head.cache_control.clone();
-        output.expires = head
-            .expires
-            .map($crate::protocol::reply::from_epoch_seconds);
+        output.expires = head.expires.map($crate::protocol::reply::from_epoch_seconds);
         output.website_redirect_location = head.website_redirect.clone();
         output.storage_class = head
             .storage_class
@@ -72,11 +62,7 @@ pub(super) use describe;
 /// `aws-chunked` tells how the upload was framed; it is no property of the object.
 pub(super) fn kept_encoding(encoding: Option<String>) -> Option<String> {
     let encoding = encoding?;
-    let kept: Vec<_> = encoding
-        .split(',')
-        .map(str::trim)
-        .filter(|name| *name != "aws-chunked")
-        .collect();
+    let kept: Vec<_> = encoding.split(',').map(str::trim).filter(|name| *name != "aws-chunked").collect();
     let kept = kept.join(", ");
     (!kept.is_empty()).then_some(kept)
 }
@@ -100,11 +86,7 @@ pub(super) fn epoch_seconds(time: Timestamp) -> i64 {
 
 pub(super) fn from_epoch_seconds(seconds: i64) -> Timestamp {
     let since = Duration::from_secs(seconds.unsigned_abs());
-    Timestamp::from(if seconds < 0 {
-        UNIX_EPOCH - since
-    } else {
-        UNIX_EPOCH + since
-    })
+    Timestamp::from(if seconds < 0 { UNIX_EPOCH - since } else { UNIX_EPOCH + since })
 }
 
 /// Whole seconds since the epoch, as HTTP dates count.
@@ -118,23 +100,13 @@ pub(super) fn seconds(time: SystemTime) -> i64 {
 pub(super) fn system_time(time: Timestamp) -> SystemTime {
     let mut text = Vec::new();
     let formatted = time.format(s3s::dto::TimestampFormat::EpochSeconds, &mut text);
-    let seconds = formatted
-        .ok()
-        .and_then(|()| std::str::from_utf8(&text).ok()?.parse::<f64>().ok())
-        .unwrap_or(0.0);
-    if seconds < 0.0 {
-        UNIX_EPOCH
-    } else {
-        UNIX_EPOCH + Duration::from_secs_f64(seconds)
-    }
+    let seconds = formatted.ok().and_then(|()| std::str::from_utf8(&text).ok()?.parse::<f64>().ok()).unwrap_or(0.0);
+    if seconds < 0.0 { UNIX_EPOCH } else { UNIX_EPOCH + Duration::from_secs_f64(seconds) }
 }
 
 /// The one owner of everything here.
 pub(super) fn owner() -> Owner {
-    Owner {
-        display_name: Some("wirespeed".to_owned()),
-        id: Some("wirespeed-origin".to_owned()),
-    }
+    Owner { display_name: Some("wirespeed".to_owned()), id: Some("wirespeed-origin".to_owned()) }
 }
 
 /// An error that carries headers besides its XML.
@@ -157,11 +129,7 @@ pub(super) fn error_with_headers(
 }
 
 /// An error by a code that `s3s` has no name for.
-pub(super) fn error_called(
-    code: &'static str,
-    status: StatusCode,
-    message: impl Into<Cow<'static, str>>,
-) -> S3Error {
+pub(super) fn error_called(code: &'static str, status: StatusCode, message: impl Into<Cow<'static, str>>) -> S3Error {
     let code = S3ErrorCode::from_bytes(code.as_bytes()).unwrap_or(S3ErrorCode::InvalidRequest);
     let mut error = S3Error::with_message(code, message);
     error.set_status_code(status);
@@ -171,10 +139,7 @@ pub(super) fn error_called(
 /// A failure of the store's own, told without its inner workings.
 pub(super) fn internal(error: io::Error) -> S3Error {
     tracing::error!(%error, "the store failed");
-    S3Error::with_message(
-        S3ErrorCode::InternalError,
-        "We encountered an internal error. Please try again.",
-    )
+    S3Error::with_message(S3ErrorCode::InternalError, "We encountered an internal error. Please try again.")
 }
 
 pub(super) fn refused(refusal: Refusal) -> S3Error {

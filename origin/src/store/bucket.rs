@@ -87,19 +87,11 @@ impl Condition {
 impl Bucket {
     pub(crate) fn stored(name: &str, shelf: Shelf) -> Self {
         let stored = Stored::with_objects(name, shelf, Vec::new());
-        Self {
-            name: name.to_owned(),
-            created: now(),
-            kind: Kind::Stored(stored),
-        }
+        Self { name: name.to_owned(), created: now(), kind: Kind::Stored(stored) }
     }
 
     pub(crate) fn synthetic(name: &str, synthetic: Synthetic) -> Self {
-        Self {
-            name: name.to_owned(),
-            created: now(),
-            kind: Kind::Synthetic(synthetic),
-        }
+        Self { name: name.to_owned(), created: now(), kind: Kind::Synthetic(synthetic) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -125,37 +117,18 @@ impl Bucket {
 }
 
 impl Stored {
-    pub(crate) fn with_objects(
-        name: &str,
-        shelf: Shelf,
-        objects: Vec<(String, Arc<Object>)>,
-    ) -> Self {
-        let index = objects
-            .into_iter()
-            .map(|(key, object)| (Key(key.into()), object))
-            .collect();
-        Self {
-            name: name.to_owned(),
-            shelf,
-            index: RwLock::new(index),
-            uploads: Mutex::default(),
-        }
+    pub(crate) fn with_objects(name: &str, shelf: Shelf, objects: Vec<(String, Arc<Object>)>) -> Self {
+        let index = objects.into_iter().map(|(key, object)| (Key(key.into()), object)).collect();
+        Self { name: name.to_owned(), shelf, index: RwLock::new(index), uploads: Mutex::default() }
     }
 
     /// Puts `object` under `key` if the condition holds, and makes it permanent first where the room is a
     /// directory. What to do with the bytes of an object that is refused is the caller's to say.
-    pub(crate) fn insert(
-        &self,
-        key: &str,
-        object: Object,
-        condition: &Condition,
-    ) -> Result<Arc<Object>, Refusal> {
+    pub(crate) fn insert(&self, key: &str, object: Object, condition: &Condition) -> Result<Arc<Object>, Refusal> {
         let mut index = self.index.write();
         condition.check(index.get(key.as_bytes()))?;
         let object = match &self.shelf {
-            Shelf::Directory(directory) => directory
-                .commit(&self.name, key, object)
-                .map_err(Refusal::Io)?,
+            Shelf::Directory(directory) => directory.commit(&self.name, key, object).map_err(Refusal::Io)?,
             Shelf::Memory | Shelf::Discard => object,
         };
         let object = Arc::new(object);
@@ -173,9 +146,7 @@ impl Stored {
         let present = index.get(key.as_bytes());
         condition.check(present)?;
         if let (Shelf::Directory(directory), Some(object)) = (&self.shelf, present) {
-            directory
-                .forget(&self.name, key, object)
-                .map_err(Refusal::Io)?;
+            directory.forget(&self.name, key, object).map_err(Refusal::Io)?;
         }
         let removed = index.remove(key.as_bytes());
         drop(index);
@@ -189,16 +160,12 @@ struct IndexView<'a>(RwLockReadGuard<'a, Index>);
 
 impl KeySpace for IndexView<'_> {
     fn from<'a>(&'a self, start: Bound<&[u8]>) -> Box<dyn Iterator<Item = Entry> + 'a> {
-        Box::new(
-            self.0
-                .range::<[u8], _>((start, Bound::Unbounded))
-                .map(|(key, object)| Entry {
-                    key: key.0.to_string(),
-                    size: object.size,
-                    etag: object.etag.clone(),
-                    modified: object.modified,
-                }),
-        )
+        Box::new(self.0.range::<[u8], _>((start, Bound::Unbounded)).map(|(key, object)| Entry {
+            key: key.0.to_string(),
+            size: object.size,
+            etag: object.etag.clone(),
+            modified: object.modified,
+        }))
     }
 }
 

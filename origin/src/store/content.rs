@@ -56,9 +56,7 @@ impl Chunks {
             end += frame.len() as u64;
             (end, frame)
         });
-        Self {
-            frames: frames.collect(),
-        }
+        Self { frames: frames.collect() }
     }
 
     /// The frames, uncopied.
@@ -75,27 +73,16 @@ impl Content {
     pub(crate) fn read(&self, range: Range<u64>) -> io::Result<Reader> {
         let source = match self {
             Self::Memory(chunks) => {
-                let index = chunks
-                    .frames
-                    .partition_point(|(end, _)| *end <= range.start);
-                Source::Memory {
-                    chunks: chunks.clone(),
-                    index,
-                }
+                let index = chunks.frames.partition_point(|(end, _)| *end <= range.start);
+                Source::Memory { chunks: chunks.clone(), index }
             }
             Self::Files(segments) => Source::Files(Files::open(segments, range.start)?),
             Self::Synthetic { phase } => Source::Synthetic { phase: *phase },
             Self::Discarded => {
-                return Err(io::Error::other(
-                    "this bucket drops the bytes of its objects; they can't be read back",
-                ));
+                return Err(io::Error::other("this bucket drops the bytes of its objects; they can't be read back"));
             }
         };
-        Ok(Reader {
-            source,
-            at: range.start,
-            end: range.end,
-        })
+        Ok(Reader { source, at: range.start, end: range.end })
     }
 }
 
@@ -160,12 +147,8 @@ impl Body for Reader {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
-        self.poll_bytes(cx)
-            .map(|next| next.map(|bytes| bytes.map(Frame::data)))
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        self.poll_bytes(cx).map(|next| next.map(|bytes| bytes.map(Frame::data)))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -201,20 +184,11 @@ impl Files {
             }
             opened.push((Arc::new(File::open(&segment.path)?), segment.size));
         }
-        Ok(Self {
-            segments: opened,
-            index: 0,
-            at,
-            pending: None,
-        })
+        Ok(Self { segments: opened, index: 0, at, pending: None })
     }
 
     fn poll_read(&mut self, wanted: u64, cx: &mut Context<'_>) -> Poll<io::Result<Bytes>> {
-        while self
-            .segments
-            .get(self.index)
-            .is_some_and(|(_, size)| self.at == *size)
-        {
+        while self.segments.get(self.index).is_some_and(|(_, size)| self.at == *size) {
             self.index += 1;
             self.at = 0;
         }

@@ -65,10 +65,7 @@ impl Directory {
         fs::create_dir_all(root.join("buckets"))?;
         // Names must not meet those of an earlier run.
         let start = UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos();
-        Ok(Self {
-            root: root.to_owned(),
-            next: AtomicU64::new(start as u64),
-        })
+        Ok(Self { root: root.to_owned(), next: AtomicU64::new(start as u64) })
     }
 
     pub(crate) fn create_bucket(&self, name: &str) -> io::Result<()> {
@@ -84,14 +81,7 @@ impl Directory {
     pub(crate) fn writer(&self) -> io::Result<FileWriter> {
         let path = self.root.join("incoming").join(self.unique());
         let file = Arc::new(File::create_new(&path)?);
-        Ok(FileWriter {
-            file,
-            path,
-            size: 0,
-            gathered: Vec::new(),
-            gathered_size: 0,
-            kept: false,
-        })
+        Ok(FileWriter { file, path, size: 0, gathered: Vec::new(), gathered_size: 0, kept: false })
     }
 
     /// Makes an object that has arrived permanent, and returns it as it is now kept.
@@ -104,10 +94,7 @@ impl Directory {
                 let name = self.unique();
                 let path = base.join("data").join(&name);
                 fs::rename(&segment.path, &path)?;
-                moved.push(Segment {
-                    path,
-                    size: segment.size,
-                });
+                moved.push(Segment { path, size: segment.size });
                 files.push((name, segment.size));
             }
             object.content = Content::Files(moved.into());
@@ -155,16 +142,10 @@ impl Directory {
         let mut named = HashSet::new();
         for entry in fs::read_dir(base.join("objects"))? {
             let path = entry?.path();
-            let record: Record = serde_json::from_slice(&fs::read(&path)?).map_err(|error| {
-                io::Error::other(format!(
-                    "{}: not an object's record: {error}",
-                    path.display()
-                ))
-            })?;
-            let segments = record.files.iter().map(|(name, size)| Segment {
-                path: base.join("data").join(name),
-                size: *size,
-            });
+            let record: Record = serde_json::from_slice(&fs::read(&path)?)
+                .map_err(|error| io::Error::other(format!("{}: not an object's record: {error}", path.display())))?;
+            let segments =
+                record.files.iter().map(|(name, size)| Segment { path: base.join("data").join(name), size: *size });
             let object = Object {
                 head: record.head,
                 size: record.size,
@@ -179,11 +160,7 @@ impl Directory {
         }
         for entry in fs::read_dir(base.join("data"))? {
             let entry = entry?;
-            if !entry
-                .file_name()
-                .to_str()
-                .is_some_and(|name| named.contains(name))
-            {
+            if !entry.file_name().to_str().is_some_and(|name| named.contains(name)) {
                 fs::remove_file(entry.path())?;
             }
         }
@@ -225,20 +202,13 @@ impl FileWriter {
         self.size += frame.len() as u64;
         self.gathered_size += frame.len();
         self.gathered.push(frame);
-        if self.gathered_size >= WRITE {
-            self.flush().await
-        } else {
-            Ok(())
-        }
+        if self.gathered_size >= WRITE { self.flush().await } else { Ok(()) }
     }
 
     pub(crate) async fn finish(mut self) -> io::Result<Content> {
         self.flush().await?;
         self.kept = true;
-        let segment = Segment {
-            path: self.path.clone(),
-            size: self.size,
-        };
+        let segment = Segment { path: self.path.clone(), size: self.size };
         Ok(Content::Files([segment].into()))
     }
 
@@ -249,14 +219,8 @@ impl FileWriter {
             return Ok(());
         }
         let file = self.file.clone();
-        let write = move || {
-            gathered
-                .iter()
-                .try_for_each(|frame| (&*file).write_all(frame))
-        };
-        tokio::task::spawn_blocking(write)
-            .await
-            .map_err(io::Error::other)?
+        let write = move || gathered.iter().try_for_each(|frame| (&*file).write_all(frame));
+        tokio::task::spawn_blocking(write).await.map_err(io::Error::other)?
     }
 }
 
@@ -274,6 +238,5 @@ fn record_name(key: &str) -> String {
 }
 
 fn millis(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_millis() as u64)
+    time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

@@ -53,12 +53,7 @@ pub(crate) struct Received {
 
 impl Intake {
     /// Opens the room; computes the checksum asked for, and MD5 where the ETag or `md5` wants it.
-    pub(crate) fn open(
-        shelf: &Shelf,
-        etag: EtagKind,
-        md5: bool,
-        checksum: Option<Algorithm>,
-    ) -> io::Result<Self> {
+    pub(crate) fn open(shelf: &Shelf, etag: EtagKind, md5: bool, checksum: Option<Algorithm>) -> io::Result<Self> {
         let room = match shelf {
             Shelf::Memory => Room::Memory(Frames::default()),
             Shelf::Directory(directory) => Room::File(directory.writer()?),
@@ -110,13 +105,7 @@ impl Intake {
             Room::Discard => Content::Discarded,
         };
         let checksum = self.checksum.map(Checksummer::finish);
-        Ok(Received {
-            size: self.size,
-            etag,
-            md5,
-            checksum,
-            content,
-        })
+        Ok(Received { size: self.size, etag, md5, checksum, content })
     }
 }
 
@@ -132,7 +121,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// One running checksum.
 pub(crate) enum Checksummer {
-    Crc(Algorithm, Crc),
+    Crc(Algorithm, Box<Crc>),
     Sha1(Box<Sha1>),
     Sha256(Box<Sha256>),
 }
@@ -140,7 +129,7 @@ pub(crate) enum Checksummer {
 impl Checksummer {
     pub(crate) fn new(algorithm: Algorithm) -> Self {
         match (crc_of(algorithm), algorithm) {
-            (Some(crc), _) => Self::Crc(algorithm, Crc::new(crc)),
+            (Some(crc), _) => Self::Crc(algorithm, Box::new(Crc::new(crc))),
             (None, Algorithm::Sha1) => Self::Sha1(Box::new(Sha1::new())),
             (None, _) => Self::Sha256(Box::new(Sha256::new())),
         }
@@ -160,11 +149,7 @@ impl Checksummer {
             Self::Sha1(sha1) => (Algorithm::Sha1, STANDARD.encode(sha1.finalize())),
             Self::Sha256(sha256) => (Algorithm::Sha256, STANDARD.encode(sha256.finalize())),
         };
-        Checksum {
-            algorithm,
-            value,
-            composite: false,
-        }
+        Checksum { algorithm, value, composite: false }
     }
 }
 
@@ -181,20 +166,12 @@ pub(crate) fn crc_of(algorithm: Algorithm) -> Option<CrcAlgorithm> {
 /// Base64 of a CRC's big-endian bytes: eight for CRC-64, four for the others.
 pub(crate) fn encode_crc(algorithm: Algorithm, crc: u64) -> String {
     let bytes = crc.to_be_bytes();
-    let skip = if algorithm == Algorithm::Crc64Nvme {
-        0
-    } else {
-        4
-    };
+    let skip = if algorithm == Algorithm::Crc64Nvme { 0 } else { 4 };
     STANDARD.encode(&bytes[skip..])
 }
 
 /// The CRC that [`encode_crc`] wrote.
 pub(crate) fn decode_crc(value: &str) -> Option<u64> {
     let bytes = STANDARD.decode(value).ok()?;
-    Some(
-        bytes
-            .iter()
-            .fold(0, |crc, byte| crc << 8 | u64::from(*byte)),
-    )
+    Some(bytes.iter().fold(0, |crc, byte| crc << 8 | u64::from(*byte)))
 }

@@ -99,9 +99,7 @@ pub(crate) fn page(space: &dyn KeySpace, query: &Query<'_>) -> Page {
 fn first(query: &Query<'_>) -> Bound<Vec<u8>> {
     let prefix = query.prefix.as_bytes();
     match &query.start {
-        Some(Start::After(key)) if key.as_bytes() >= prefix => {
-            Bound::Excluded(key.as_bytes().to_vec())
-        }
+        Some(Start::After(key)) if key.as_bytes() >= prefix => Bound::Excluded(key.as_bytes().to_vec()),
         Some(Start::Past(common)) if common.as_bytes() >= prefix => Bound::Included(past(common)),
         _ => Bound::Included(prefix.to_vec()),
     }

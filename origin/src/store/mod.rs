@@ -62,10 +62,7 @@ impl From<io::Error> for BucketRefusal {
 impl Store {
     /// A store whose uploads go to memory.
     pub(crate) fn in_memory() -> Self {
-        Self {
-            shelf: Shelf::Memory,
-            buckets: RwLock::default(),
-        }
+        Self { shelf: Shelf::Memory, buckets: RwLock::default() }
     }
 
     /// A store whose uploads go to files; loads what an earlier run left there.
@@ -75,19 +72,9 @@ impl Store {
         let mut buckets = BTreeMap::new();
         for (name, created, objects) in directory.load()? {
             let stored = Stored::with_objects(&name, shelf.clone(), objects);
-            buckets.insert(
-                name.clone(),
-                Arc::new(Bucket {
-                    name,
-                    created,
-                    kind: Kind::Stored(stored),
-                }),
-            );
+            buckets.insert(name.clone(), Arc::new(Bucket { name, created, kind: Kind::Stored(stored) }));
         }
-        Ok(Self {
-            shelf,
-            buckets: RwLock::new(buckets),
-        })
+        Ok(Self { shelf, buckets: RwLock::new(buckets) })
     }
 
     /// Creates an ordinary bucket.
@@ -110,11 +97,7 @@ impl Store {
     }
 
     /// Creates a bucket whose objects are computed.
-    pub(crate) fn create_synthetic(
-        &self,
-        name: &str,
-        synthetic: Synthetic,
-    ) -> Result<(), BucketRefusal> {
+    pub(crate) fn create_synthetic(&self, name: &str, synthetic: Synthetic) -> Result<(), BucketRefusal> {
         self.add(Bucket::synthetic(name, synthetic))
     }
 

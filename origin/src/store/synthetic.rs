@@ -54,36 +54,20 @@ pub struct Series {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Keys {
     One(String),
-    Numbered {
-        prefix: String,
-        digits: usize,
-        count: u64,
-    },
+    Numbered { prefix: String, digits: usize, count: u64 },
 }
 
 impl Series {
     /// One object under `key`, of `size` bytes.
     pub fn one(key: impl Into<String>, size: u64) -> Self {
-        Self {
-            keys: Keys::One(key.into()),
-            size,
-            seed: 0,
-        }
+        Self { keys: Keys::One(key.into()), size, seed: 0 }
     }
 
     /// `count` objects of `size` bytes each, under `prefix` followed by 0, 1, 2... in eight digits (more if
     /// the count needs them).
     pub fn numbered(prefix: impl Into<String>, count: u64, size: u64) -> Self {
         let count = count.min(MOST);
-        Self {
-            keys: Keys::Numbered {
-                prefix: prefix.into(),
-                digits: width(count).max(8),
-                count,
-            },
-            size,
-            seed: 0,
-        }
+        Self { keys: Keys::Numbered { prefix: prefix.into(), digits: width(count).max(8), count }, size, seed: 0 }
     }
 
     /// Pads the numbers to `digits` digits, and at least to as many as the largest number has.
@@ -119,11 +103,7 @@ impl Series {
     fn contains(&self, key: &str) -> bool {
         match &self.keys {
             Keys::One(only) => only == key,
-            Keys::Numbered {
-                prefix,
-                digits,
-                count,
-            } => key.strip_prefix(prefix.as_str()).is_some_and(|number| {
+            Keys::Numbered { prefix, digits, count } => key.strip_prefix(prefix.as_str()).is_some_and(|number| {
                 number.len() == *digits
                     && number.bytes().all(|byte| byte.is_ascii_digit())
                     && number.parse().is_ok_and(|number: u64| number < *count)
@@ -141,23 +121,14 @@ impl Series {
         let (mut low, mut high) = (0, self.count());
         while low < high {
             let middle = low + (high - low) / 2;
-            if before(middle) {
-                low = middle + 1
-            } else {
-                high = middle
-            }
+            if before(middle) { low = middle + 1 } else { high = middle }
         }
         low
     }
 
     fn entry(&self, key: String) -> Entry {
         let etag = self.etag(&key);
-        Entry {
-            key,
-            size: self.size,
-            etag,
-            modified: modified(),
-        }
+        Entry { key, size: self.size, etag, modified: modified() }
     }
 
     fn etag(&self, key: &str) -> String {
@@ -181,18 +152,13 @@ impl Synthetic {
     pub(crate) fn find(&self, key: &str) -> Option<Arc<Object>> {
         let series = self.series.iter().find(|series| series.contains(key))?;
         Some(Arc::new(Object {
-            head: Head {
-                content_type: Some("application/octet-stream".to_owned()),
-                ..Head::default()
-            },
+            head: Head { content_type: Some("application/octet-stream".to_owned()), ..Head::default() },
             size: series.size,
             etag: series.etag(key),
             modified: modified(),
             checksum: None,
             part_sizes: Vec::new(),
-            content: Content::Synthetic {
-                phase: hash(series.seed, key) % PERIOD,
-            },
+            content: Content::Synthetic { phase: hash(series.seed, key) % PERIOD },
         }))
     }
 }
@@ -202,17 +168,10 @@ impl KeySpace for Synthetic {
         let mut cursors: Vec<_> = self
             .series
             .iter()
-            .map(|series| {
-                (series.seek(start)..series.count())
-                    .map(|index| series.key(index))
-                    .peekable()
-            })
+            .map(|series| (series.seek(start)..series.count()).map(|index| series.key(index)).peekable())
             .collect();
         Box::new(std::iter::from_fn(move || {
-            let least = cursors
-                .iter_mut()
-                .filter_map(|cursor| cursor.peek().cloned())
-                .min()?;
+            let least = cursors.iter_mut().filter_map(|cursor| cursor.peek().cloned()).min()?;
             let mut found = None;
             for (series, cursor) in self.series.iter().zip(&mut cursors) {
                 if cursor.next_if_eq(&least).is_some() && found.is_none() {
@@ -234,9 +193,7 @@ impl Table {
         static TABLE: OnceLock<Table> = OnceLock::new();
         TABLE.get_or_init(|| {
             let period = PERIOD as usize;
-            let words = (1..).map(|index: u64| {
-                splitmix64(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes()
-            });
+            let words = (1..).map(|index: u64| splitmix64(index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes());
             let once: Vec<u8> = words.flatten().take(period).collect();
             Self(Bytes::from(once.repeat(2)))
         })
@@ -256,10 +213,7 @@ fn splitmix64(state: u64) -> u64 {
 }
 
 fn hash(seed: u64, key: &str) -> u64 {
-    key.bytes()
-        .fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    key.bytes().fold(0xcbf2_9ce4_8422_2325 ^ seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 /// Digits of the largest number below `count`.
@@ -276,7 +230,5 @@ fn modified() -> SystemTime {
 pub fn synthetic_bytes(seed: u64, key: &str, offset: u64, length: usize) -> Vec<u8> {
     let phase = hash(seed, key) % PERIOD;
     let table = &Table::get().0;
-    (0..length as u64)
-        .map(|at| table[((phase + offset + at) % PERIOD) as usize])
-        .collect()
+    (0..length as u64).map(|at| table[((phase + offset + at) % PERIOD) as usize]).collect()
 }

@@ -12,9 +12,7 @@ use s3s::crypto::{Checksum as _, Md5};
 
 use super::bucket::join;
 use super::directory::drop_files;
-use super::intake::{
-    Checksummer, EtagKind, Received, crc_of, decode_crc, encode_crc, fast_etag, hex,
-};
+use super::intake::{Checksummer, EtagKind, Received, crc_of, decode_crc, encode_crc, fast_etag, hex};
 use super::object::{Algorithm, Checksum, Head, Object, now};
 
 /// The uploads of one bucket, by key and then by id.
@@ -79,13 +77,7 @@ impl Uploads {
     pub(crate) fn add(&mut self, key: &str, id: &str, number: u16, received: Received) -> bool {
         match self.uploads.get_mut(&(key.to_owned(), id.to_owned())) {
             Some(upload) => {
-                if let Some(old) = upload.parts.insert(
-                    number,
-                    Part {
-                        received,
-                        modified: now(),
-                    },
-                ) {
+                if let Some(old) = upload.parts.insert(number, Part { received, modified: now() }) {
                     drop_files(&old.received.content);
                 }
                 true
@@ -99,10 +91,7 @@ impl Uploads {
 
     /// Drops an upload and its parts; false if there is none.
     pub(crate) fn abort(&mut self, key: &str, id: &str) -> bool {
-        self.uploads
-            .remove(&(key.to_owned(), id.to_owned()))
-            .map(|upload| upload.drop_parts_but(&[]))
-            .is_some()
+        self.uploads.remove(&(key.to_owned(), id.to_owned())).map(|upload| upload.drop_parts_but(&[])).is_some()
     }
 
     /// Forgets an upload whose parts became an object, dropping the parts that did not.
@@ -118,13 +107,11 @@ impl Uploads {
         key: &'a str,
         id: Option<&'a str>,
     ) -> impl Iterator<Item = (&'a (String, String), &'a Upload)> {
-        self.uploads
-            .iter()
-            .filter(move |((k, i), _)| match k.as_str().cmp(key) {
-                std::cmp::Ordering::Greater => true,
-                std::cmp::Ordering::Equal => key.is_empty() || id.is_some_and(|id| i.as_str() > id),
-                std::cmp::Ordering::Less => false,
-            })
+        self.uploads.iter().filter(move |((k, i), _)| match k.as_str().cmp(key) {
+            std::cmp::Ordering::Greater => true,
+            std::cmp::Ordering::Equal => key.is_empty() || id.is_some_and(|id| i.as_str() > id),
+            std::cmp::Ordering::Less => false,
+        })
     }
 
     /// The object that the named parts make. The upload stays until [`Uploads::finish`].
@@ -140,17 +127,12 @@ impl Uploads {
         if named.is_empty() {
             return Err(Incomplete::Empty);
         }
-        if named
-            .windows(2)
-            .any(|pair| pair[0].number >= pair[1].number)
-        {
+        if named.windows(2).any(|pair| pair[0].number >= pair[1].number) {
             return Err(Incomplete::Order);
         }
         let mut parts = Vec::with_capacity(named.len());
         for part in named {
-            let kept = u16::try_from(part.number)
-                .ok()
-                .and_then(|number| upload.parts.get(&number));
+            let kept = u16::try_from(part.number).ok().and_then(|number| upload.parts.get(&number));
             let kept = kept.ok_or(Incomplete::InvalidPart(part.number))?;
             let same = kept.received.etag == part.etag;
             let agrees = part.checksum.is_none() || part.checksum == kept.received.checksum;
@@ -161,20 +143,14 @@ impl Uploads {
         }
         let all_but_last = parts.iter().zip(named).take(parts.len() - 1);
         if let Some((part, named)) = all_but_last.into_iter().find(|(part, _)| part.size < least) {
-            return Err(Incomplete::TooSmall {
-                number: named.number,
-                size: part.size,
-                least,
-            });
+            return Err(Incomplete::TooSmall { number: named.number, size: part.size, least });
         }
         Ok(Object {
             head: upload.head.clone(),
             size: parts.iter().map(|part| part.size).sum(),
             etag: etag_of(&parts, kind),
             modified: now(),
-            checksum: upload
-                .checksum
-                .and_then(|(algorithm, how)| combine(&parts, algorithm, how)),
+            checksum: upload.checksum.and_then(|(algorithm, how)| combine(&parts, algorithm, how)),
             part_sizes: parts.iter().map(|part| part.size).collect(),
             content: join(parts.iter().map(|part| &part.content)),
         })
@@ -197,17 +173,12 @@ fn etag_of(parts: &[&Received], kind: EtagKind) -> String {
     match kind {
         EtagKind::Md5 => {
             let mut md5 = Md5::new();
-            parts
-                .iter()
-                .filter_map(|part| part.md5)
-                .for_each(|part| md5.update(&part));
+            parts.iter().filter_map(|part| part.md5).for_each(|part| md5.update(&part));
             format!("{}-{count}", hex(&md5.finalize()))
         }
         EtagKind::Fast => {
             let mut crc = crc_fast::Digest::new(crc_fast::CrcAlgorithm::Crc64Nvme);
-            parts
-                .iter()
-                .for_each(|part| crc.update(part.etag.as_bytes()));
+            parts.iter().for_each(|part| crc.update(part.etag.as_bytes()));
             let size = parts.iter().map(|part| part.size).sum();
             format!("{}-{count}", fast_etag(crc.finalize(), size))
         }
@@ -216,34 +187,20 @@ fn etag_of(parts: &[&Received], kind: EtagKind) -> String {
 
 /// The object's checksum, if every part has one of its algorithm.
 fn combine(parts: &[&Received], algorithm: Algorithm, how: Combination) -> Option<Checksum> {
-    let checksums: Option<Vec<_>> = parts
-        .iter()
-        .map(|part| {
-            part.checksum
-                .as_ref()
-                .filter(|checksum| checksum.algorithm == algorithm)
-        })
-        .collect();
+    let checksums: Option<Vec<_>> =
+        parts.iter().map(|part| part.checksum.as_ref().filter(|checksum| checksum.algorithm == algorithm)).collect();
     let checksums = checksums?;
     if let (Combination::FullObject, Some(crc)) = (how, crc_of(algorithm)) {
         let mut whole = 0;
         for (part, checksum) in parts.iter().zip(checksums) {
             whole = crc_fast::checksum_combine(crc, whole, decode_crc(&checksum.value)?, part.size);
         }
-        return Some(Checksum {
-            algorithm,
-            value: encode_crc(algorithm, whole),
-            composite: false,
-        });
+        return Some(Checksum { algorithm, value: encode_crc(algorithm, whole), composite: false });
     }
     let mut over = Checksummer::new(algorithm);
     for checksum in &checksums {
         over.update(&STANDARD.decode(&checksum.value).ok()?);
     }
     let value = format!("{}-{}", over.finish().value, parts.len());
-    Some(Checksum {
-        algorithm,
-        value,
-        composite: true,
-    })
+    Some(Checksum { algorithm, value, composite: true })
 }

@@ -21,8 +21,8 @@
 //! # Ok(()) }
 //! ```
 //!
-//! How bytes pass: a [connection](connection) counts them under hyper's HTTP/1.1, the [service](service) counts
-//! requests, and the [protocol](protocol) (over the `s3s` crate) moves frames between them and the [store](store)
+//! How bytes pass: a [connection] counts them under hyper's HTTP/1.1, the [service] counts
+//! requests, and the [protocol] (over the `s3s` crate) moves frames between them and the [store]
 //! without copying large ones.
 #![allow(rustdoc::private_intra_doc_links)]
 

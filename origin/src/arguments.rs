@@ -65,6 +65,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "us-east-1", value_name = "NAME")]
     region: String,
 
+    /// Take bucket.NAME in the Host header for a bucket, besides path style
+    #[arg(long, value_name = "NAME")]
+    domain: Option<String>,
+
     /// What ETags are made of
     #[arg(long, value_enum, default_value = "md5", value_name = "KIND")]
     etag: Etag,
@@ -118,6 +122,9 @@ impl Arguments {
             })
             .least_part(self.min_part_size)
             .control_from_anywhere(self.control_from_anywhere);
+        if let Some(name) = self.domain {
+            builder = builder.domain(name);
+        }
         if let Some(path) = self.dir {
             builder = builder.directory(path);
         }

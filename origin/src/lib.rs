@@ -28,6 +28,7 @@
 
 mod access;
 mod connection;
+mod host;
 mod linger;
 mod model;
 mod protocol;

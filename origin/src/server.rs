@@ -16,6 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::access::{Access, Keys};
 use crate::connection;
+use crate::host::Domain;
 use crate::model::fault::{Fault, Faults};
 use crate::protocol::Protocol;
 use crate::service::{Service, Shared};
@@ -45,6 +46,7 @@ impl Origin {
             secret_key: "wirespeed-secret".to_owned(),
             anonymous: false,
             region: "us-east-1".to_owned(),
+            domain: None,
             etag: EtagKind::default(),
             least_part: LEAST_PART,
             directory: None,
@@ -65,6 +67,7 @@ pub struct Builder {
     secret_key: String,
     anonymous: bool,
     region: String,
+    domain: Option<String>,
     etag: EtagKind,
     least_part: u64,
     directory: Option<PathBuf>,
@@ -98,6 +101,12 @@ impl Builder {
     /// The region that the server says it is in. Signatures for any region are taken.
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.region = region.into();
+        self
+    }
+
+    /// Takes `bucket.NAME` in the Host header for a bucket, besides path style.
+    pub fn domain(mut self, name: impl Into<String>) -> Self {
+        self.domain = Some(name.into());
         self
     }
 
@@ -161,12 +170,17 @@ impl Builder {
         let mut s3 = S3ServiceBuilder::new(protocol.clone());
         s3.set_auth(Keys { access_key: self.access_key, secret_key: self.secret_key.into() });
         s3.set_access(Access { anonymous: self.anonymous });
+        let domain = self.domain.as_deref().map(Domain::new);
+        if let Some(domain) = &domain {
+            s3.set_host(domain.clone());
+        }
         let counters = Arc::new(Counters::default());
         let faults = Arc::new(Faults::default());
         self.faults.into_iter().for_each(|fault| faults.arm(fault));
         let shared = Shared {
             s3: s3.build(),
             protocol,
+            domain,
             faults: faults.clone(),
             counters: counters.clone(),
             request_ids: AtomicU64::new(1),

@@ -7,18 +7,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPECT, HeaderName, HeaderValue, SERVER};
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPECT, HeaderName, HeaderValue, RANGE, SERVER};
 use http::{Method, Request, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use s3s::dto::Range;
 use s3s::service::S3Service;
 
+use crate::host::Domain;
 use crate::linger::{Lingering, drain};
 use crate::model::body::{Cut, CutBody};
 use crate::model::fault::{Action, Faults};
 use crate::protocol::Protocol;
 use crate::stats::Counters;
-use crate::verb::{Verb, classify, decode, target};
+use crate::verb::{Target, Verb, classify, decode};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
 
@@ -27,6 +29,7 @@ pub(crate) struct Shared {
     pub(crate) s3: S3Service,
     /// The same operations, for what faults do behind the clients' backs.
     pub(crate) protocol: Protocol,
+    pub(crate) domain: Option<Domain>,
     pub(crate) faults: Arc<Faults>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) request_ids: AtomicU64,
@@ -58,9 +61,10 @@ impl Service {
         if request.uri().path().starts_with("/-/") {
             return Ok(self.control(&request));
         }
-        let verb = classify(request.method(), request.uri(), request.headers());
+        let target = self.target(&request);
+        let verb = classify(request.method(), target, request.uri(), request.headers());
         self.shared.counters.request(verb);
-        let mut response = match self.shared.faults.due(verb, request.uri()) {
+        let mut response = match self.shared.faults.due(verb, target) {
             None => self.proper(verb, request).await?,
             Some(action) => self.faulty(action, verb, request).await?,
         };
@@ -69,9 +73,19 @@ impl Service {
         Ok(response)
     }
 
+    fn target<'a>(&self, request: &'a Request<Incoming>) -> Target<'a> {
+        let host = self.shared.domain.as_ref().and_then(|domain| domain.bucket(request.headers()));
+        Target::of(request.uri(), host)
+    }
+
     /// What S3 would answer.
-    async fn proper(&self, verb: Verb, request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
+    async fn proper(&self, verb: Verb, mut request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
         let s3 = &self.shared.s3;
+        // A Range that is none is no error: HTTP, and S3, answer with the whole.
+        let nonsense = |range: &HeaderValue| range.to_str().is_ok_and(|range| Range::parse(range).is_err());
+        if request.headers().get(RANGE).is_some_and(nonsense) {
+            request.headers_mut().remove(RANGE);
+        }
         let uploads = matches!(verb, Verb::Put | Verb::UploadPart);
         // Whoever expects a 100 (Continue) does not send before it: there is nothing to read after a refusal.
         if !uploads || request.headers().contains_key(EXPECT) {
@@ -107,7 +121,7 @@ impl Service {
             Action::Close => return Err("a fault closes the connection".into()),
             Action::Delay(time) => tokio::time::sleep(time).await,
             Action::Replace(bytes) => {
-                let (bucket, key) = target(request.uri());
+                let Target { bucket, key } = self.target(&request);
                 self.shared.protocol.overwrite(bucket, &decode(key), bytes.into()).await?;
                 return self.proper(verb, request).await;
             }

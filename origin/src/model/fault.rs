@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use http::Uri;
 use parking_lot::RwLock;
 
-use crate::verb::{Verb, decode, target};
+use crate::verb::{Target, Verb, decode};
 
 /// What happens to a request that a fault meets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,8 +96,8 @@ impl Fault {
         self
     }
 
-    fn fits(&self, verb: Verb, uri: &Uri) -> bool {
-        let (bucket, key) = target(uri);
+    fn fits(&self, verb: Verb, target: Target<'_>) -> bool {
+        let Target { bucket, key } = target;
         self.verb.is_none_or(|wanted| wanted == verb)
             && self.bucket.as_ref().is_none_or(|wanted| wanted == bucket)
             && self.key.as_ref().is_none_or(|wanted| *wanted == decode(key))
@@ -187,9 +186,9 @@ impl Faults {
     }
 
     /// Counts a request, and says what is to happen to it.
-    pub(crate) fn due(&self, verb: Verb, uri: &Uri) -> Option<Action> {
+    pub(crate) fn due(&self, verb: Verb, target: Target<'_>) -> Option<Action> {
         let mut due = None;
-        for armed in self.armed.read().iter().filter(|armed| armed.fault.fits(verb, uri)) {
+        for armed in self.armed.read().iter().filter(|armed| armed.fault.fits(verb, target)) {
             let seen = armed.seen.fetch_add(1, Ordering::Relaxed) + 1;
             let acts = seen >= armed.fault.nth && seen - armed.fault.nth < armed.fault.times;
             if acts && due.is_none() {

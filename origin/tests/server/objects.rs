@@ -1,6 +1,8 @@
 //! Putting, reading, copying and deleting objects.
 
-use wirespeed_origin::{EtagKind, Origin, Running, Verb};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use wirespeed_origin::{Action, EtagKind, Fault, Origin, Running, Verb};
 
 use super::client::{Answer, get, path, put, send};
 
@@ -81,6 +83,32 @@ async fn ranges_are_what_http_says() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_range_that_is_none_is_ignored() {
+    let server = server().await;
+    put(&server, "/bucket/key", b"0123456789").await;
+    for range in ["bytes=5-2", "bytes=1-2,4-5", "lines=1-2", "bytes=x-"] {
+        let answer = get(&server, "/bucket/key", &[("range", range)]).await;
+        assert_eq!((answer.status, answer.body.len()), (200, 10), "{range}");
+    }
+}
+
+#[tokio::test]
+async fn a_bucket_can_be_named_by_the_host() {
+    let server = Origin::builder().anonymous(true).bucket("dotted.bucket").domain("s3.test").start().await.unwrap();
+    server.inject(Fault::new(Action::NoEtag).verb(Verb::Get).bucket("dotted.bucket").key("a/b"));
+    let mut stream = TcpStream::connect(server.address()).await.unwrap();
+    let host = format!("dotted.bucket.s3.test:{}", server.address().port());
+    let request = format!("PUT /a/b HTTP/1.1\r\nhost: {host}\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    assert_eq!(server.stats().count(Verb::Put), 1);
+    let read = get(&server, "/dotted.bucket/a/b", &[]).await;
+    assert_eq!((read.body.as_slice(), read.header("etag")), (b"hello".as_slice(), None));
 }
 
 #[tokio::test]

@@ -18,6 +18,19 @@ fn hmac(key: &[u8], text: &str) -> Vec<u8> {
 
 /// Sends a request signed with these keys, whose payload hash is said to be `payload`.
 async fn signed(server: &Running, method: &str, path: &str, keys: (&str, &str), payload: &str, body: &[u8]) -> Answer {
+    signed_with(server, method, path, keys, payload, body, &[]).await
+}
+
+/// The same, with headers that are not signed.
+async fn signed_with(
+    server: &Running,
+    method: &str,
+    path: &str,
+    keys: (&str, &str),
+    payload: &str,
+    body: &[u8],
+    more: &[(&str, &str)],
+) -> Answer {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let scope = format!("{}/eu-central-1/s3/aws4_request", &time[..8]);
     let names = "host;x-amz-content-sha256;x-amz-date";
@@ -32,7 +45,7 @@ async fn signed(server: &Running, method: &str, path: &str, keys: (&str, &str), 
         hex(hmac(&key, &to_sign))
     );
     let headers = [("authorization", &*authorization), ("x-amz-content-sha256", payload), ("x-amz-date", &time)];
-    send(server, method, path, &headers, body).await
+    send(server, method, path, &[&headers, more].concat(), body).await
 }
 
 const KEYS: (&str, &str) = ("access", "very secret");
@@ -66,4 +79,23 @@ async fn anonymous_is_not_careless() {
     let framed =
         [("x-amz-content-sha256", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"), ("x-amz-trailer", "x-amz-checksum-crc32")];
     assert_eq!(send(&server, "PUT", "/bucket/key", &framed, b"5\r\nhello\r\n0\r\n\r\n").await.status, 501);
+}
+
+#[tokio::test]
+async fn a_framed_body_is_taken_apart_and_its_trailer_checked() {
+    let server = Origin::builder().keys(KEYS.0, KEYS.1).bucket("bucket").start().await.unwrap();
+    let framing = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
+    let headers = [
+        ("content-encoding", "aws-chunked"),
+        ("x-amz-decoded-content-length", "5"),
+        ("x-amz-trailer", "x-amz-checksum-crc32"),
+    ];
+    let right = b"2\r\nhe\r\n3\r\nllo\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n";
+    let stored = signed_with(&server, "PUT", "/bucket/key", KEYS, framing, right, &headers).await;
+    assert_eq!((stored.status, stored.header("x-amz-checksum-crc32")), (200, Some("NhCmhg==")), "{}", stored.text());
+    let read = signed(&server, "GET", "/bucket/key", KEYS, "UNSIGNED-PAYLOAD", b"").await;
+    assert_eq!((read.body.as_slice(), read.header("content-encoding")), (b"hello".as_slice(), None));
+    let wrong = b"5\r\nhullo\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n";
+    let refused = signed_with(&server, "PUT", "/bucket/key", KEYS, framing, wrong, &headers).await;
+    assert_eq!((refused.status, &*refused.code()), (400, "BadDigest"));
 }

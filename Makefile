@@ -22,7 +22,8 @@ export PATH := $(TOOLS)/bin:$(PATH)
 GO_TOOLS  := s5cmd versitygw rclone
 GO_BINS   := $(GO_TOOLS:%=.tools/bin/%)
 LIMIT     := lab/drivers/limit
-PEERS     := lab/drivers/rust/Cargo.toml
+# The peers' drivers are a workspace of their own.
+PEERS     := $(wildcard lab/drivers/rust/Cargo.toml)
 TEST_DIRS := tests $(wildcard lab/tests)
 # Features that change how the engine is built, each tested in its own pass.
 PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
@@ -38,7 +39,7 @@ demo: release limit .venv/.stamp ## build, start the server, move data, print ho
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.demo
 
 .PHONY: bench
-bench: release drivers .venv/.stamp ## run the benchmarks and write their records
+bench: release drivers instructions .venv/.stamp ## run the benchmarks and write their records
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.figures
 
 .PHONY: test
@@ -50,7 +51,7 @@ check: check-rust check-directions check-python check-prose check-deny ## format
 .PHONY: fmt
 fmt: .venv/.stamp | need-rust ## format everything
 	cargo fmt --all
-	cargo fmt --all --manifest-path $(PEERS)
+	$(if $(PEERS),cargo fmt --all --manifest-path $(PEERS))
 	$(VENV)/bin/ruff format --quiet .
 
 .PHONY: setup
@@ -84,9 +85,9 @@ drivers: limit | need-rust
 
 .PHONY: test-rust
 test-rust: | need-rust
-	cargo test --locked --workspace
+	cargo test --locked --workspace --no-fail-fast
 ifeq ($(PORTABLE),yes)
-	cargo test --locked -p wirespeed --features portable
+	cargo test --locked --no-fail-fast -p wirespeed --features portable
 endif
 
 .PHONY: test-python
@@ -94,12 +95,20 @@ test-python: .venv/.stamp $(GO_BINS) | need-rust
 	cargo build --locked --workspace --bins
 	PYTHONPATH=lab $(PYTHON) -m pytest $(TEST_DIRS)
 
+.PHONY: instructions
+instructions: | need-rust
+	@if command -v valgrind >/dev/null; then \
+	    cargo bench --locked --package wirespeed --features internals --bench instructions; \
+	else \
+	    echo 'instructions NOT counted: valgrind is missing (Debian: apt-get install valgrind)'; \
+	fi
+
 # ---------------------------------------------------------------- checks
 
 .PHONY: check-rust
 check-rust: | need-rust
 	cargo fmt --all --check
-	cargo fmt --all --check --manifest-path $(PEERS)
+	$(if $(PEERS),cargo fmt --all --check --manifest-path $(PEERS))
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 

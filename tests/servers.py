@@ -114,11 +114,11 @@ def origin(scratch: Path, *, directory: bool) -> Iterator[Server]:
     access, secret = new_keys()
     log, port_file = scratch / "log", scratch / "port"
     argv = [ORIGIN, "--listen", "127.0.0.1:0", "--port-file", port_file]
-    argv += ["--access-key", access, "--secret-key", secret]
+    keys = {"WIRESPEED_ORIGIN_ACCESS_KEY": access, "WIRESPEED_ORIGIN_SECRET_KEY": secret}
     if directory:
         (scratch / "data").mkdir()
-        argv += ["--directory", scratch / "data"]
-    with _process(argv, log, dict(os.environ)) as process:
+        argv += ["--dir", scratch / "data"]
+    with _process(argv, log, os.environ | keys) as process:
         deadline = time.monotonic() + STARTUP_SECONDS
         while not (port_file.exists() and port_file.read_text().strip()):
             if process.poll() is not None or time.monotonic() > deadline:

@@ -118,7 +118,9 @@ class Shell:
             process.kill()
             process.wait()
             raise
-        ran = Ran(tuple(argv), process.returncode, out, err, time.monotonic() - began)
+        # As a shell tells it: 128 and the signal for one that a signal has ended.
+        ended = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        ran = Ran(tuple(argv), ended, out, err, time.monotonic() - began)
         self._transcript.add(ran)
         assert code is None or ran.code == code, str(ran)
         return ran

@@ -24,6 +24,7 @@ def test_this_tree_points_the_right_way():
         ("net/pool.rs", "pub(crate) use crate::{\n  net::x,\n  client::{self, A},\n};", "client"),
         ("transfer/get.rs", "/* crate::x */ type C = crate::client::Client;", "client"),
         ("error.rs", "use crate::wire::Head;", "wire"),
+        ("wire/sign.rs", "use crate::config::Config;", "config"),
     ],
 )
 def test_an_arrow_the_wrong_way_is_found(name, source, room):

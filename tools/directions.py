@@ -24,21 +24,22 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-# A room may name the rooms of a lower rank, and `error` from anywhere.
+# A room may name the rooms of a lower rank.
 RANK = {
     "error": 0,
     "buffer": 1,
-    "wire": 1,
+    "config": 1,
+    "credentials": 1,
+    "metrics": 1,
     "plan": 1,
+    "wire": 1,
     "net": 2,
     "pace": 2,
-    "config": 3,
-    "credentials": 3,
-    "transfer": 4,
-    "client": 5,
+    "transfer": 3,
+    "client": 4,
 }
-# Rooms of these ranks may name each other; the bottom ones stand alone.
-TOGETHER = {2, 3}
+# Rooms of this rank may name each other; those below stand alone.
+TOGETHER = {2}
 # What the rooms without a runtime may not name.
 OUTSIDE = {
     "buffer": ("tokio", "std::net"),

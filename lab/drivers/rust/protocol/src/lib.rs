@@ -90,6 +90,17 @@ fn bytes(text: &str) -> Result<u64, String> {
     Ok(value << shift)
 }
 
+/// The kernel's high-water mark of this address space. (getrusage's peak begins
+/// at that of the process that started this one.)
+fn peak_rss_bytes() -> Result<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let kib = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        .context("no VmHWM in /proc/self/status")?;
+    Ok(kib * 1024)
+}
+
 impl Workload {
     /// The requests of a round, in order.
     pub fn gets(&self) -> Vec<Get> {
@@ -140,7 +151,7 @@ impl Workload {
                 "seconds": seconds, "bytes": bytes, "objects": self.objects(), "requests": gets.len(),
                 "user_s": micros(after.user_time(), before.user_time()),
                 "system_s": micros(after.system_time(), before.system_time()),
-                "peak_rss_bytes": after.max_rss() * 1024,
+                "peak_rss_bytes": peak_rss_bytes()?,
             }))
         };
         let mut out = std::io::stdout().lock();
@@ -157,7 +168,7 @@ impl Workload {
             return Ok(());
         }
         let rounds = (0..self.rounds).map(|_| once()).collect::<Result<Vec<_>>>()?;
-        let peak = getrusage(UsageWho::RUSAGE_SELF)?.max_rss() * 1024;
+        let peak = peak_rss_bytes()?;
         let report = json!({
             "operation": "get", "sink": "discard", "rounds": rounds, "peak_rss_bytes": peak, "config": config,
         });

@@ -62,13 +62,21 @@ def _limit_get_large(site: Site, mark: str, sink: str = "memory") -> Contender:
     )
 
 
-def _engine(site: Site, *arguments: str, connections: int = LARGE_CONNECTIONS) -> Contender:
-    command = (
+def engine_command(
+    site: Site, *arguments: str, connections: int = LARGE_CONNECTIONS, memory: int | None = None
+) -> tuple[str, ...]:
+    """`wirespeed bench` in step mode; ``memory`` is the budget in bytes, when not the default."""
+    return (
         str(places.wirespeed()),
         *("--endpoint-url", site.endpoint),
         *("--concurrency", str(connections), "--part-size", PART),
+        *(("--memory", str(memory)) if memory else ()),
         *("bench", *arguments, "--json", "--step"),
     )
+
+
+def _engine(site: Site, *arguments: str, connections: int = LARGE_CONNECTIONS) -> Contender:
+    command = engine_command(site, *arguments, connections=connections)
     return Contender("wirespeed", "engine", command, site.credentials)
 
 

@@ -70,7 +70,8 @@ def _run(work: Path, seed: int, console: Console) -> int:
         dataset.generate(data, PARTS, seed)
     total = sum(part.bytes for part in PARTS)
     console.print(
-        f"data: {', '.join(part.title for part in PARTS)} ({total / (1 << 30):.2f} GiB, seed {seed})"
+        f"data: {', '.join(part.title for part in PARTS)} "
+        f"({total / (1 << 30):.2f} GiB, seed {seed})"
     )
     with Origin(SERVER_CPU, buckets=(demo_steps.BUCKET,)) as server:
         console.print(f"server: wirespeed-origin on core {SERVER_CPU}, clients on the other")

@@ -33,15 +33,20 @@ QUICK = Effort(most_blocks=10, most_seconds=30)
 
 
 def _arguments(argv: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="wirespeed_lab.figures", description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", default=",".join(EVERY), help=f"comma-separated, of {', '.join(EVERY)}")
-    parser.add_argument("--quick", action="store_true", help="few blocks a row")
-    parser.add_argument("--blocks", type=int, help="most blocks a row")
-    parser.add_argument("--seconds", type=float, help="most seconds a row")
-    parser.add_argument("--seed", type=int, default=1, help="of the order in which clients take turns")
-    parser.add_argument("--record", type=Path, help="where the record goes (default: lab/records)")
-    parser.add_argument("--disk", type=Path, help="folder on a disk for files (default: .demo)")
-    parser.add_argument("--tmpfs", type=Path, default=Path("/dev/shm"), help="folder on a tmpfs")
+    parser = argparse.ArgumentParser(
+        prog="wirespeed_lab.figures",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=__doc__,
+    )
+    option = parser.add_argument
+    option("--rows", default=",".join(EVERY), help=f"comma-separated, of {', '.join(EVERY)}")
+    option("--quick", action="store_true", help="few blocks a row")
+    option("--blocks", type=int, help="most blocks a row")
+    option("--seconds", type=float, help="most seconds a row")
+    option("--seed", type=int, default=1, help="of the order in which clients take turns")
+    option("--record", type=Path, help="where the record goes (default: lab/records)")
+    option("--disk", type=Path, help="folder on a disk for files (default: .demo)")
+    option("--tmpfs", type=Path, default=Path("/dev/shm"), help="folder on a tmpfs")
     chosen = parser.parse_args(argv)
     chosen.rows = [name for name in chosen.rows.split(",") if name]
     for name in chosen.rows:
@@ -70,12 +75,12 @@ def _measure(chosen: argparse.Namespace, console: Console) -> tuple[dict, Path]:
     synthetic = (
         Synthetic(rows.BUCKET, rows.LARGE_KEY, rows.LARGE),
         Synthetic(rows.BUCKET, rows.HUGE_KEY, rows.HUGE),
-        Synthetic(rows.BUCKET, rows.SMALL_PREFIX, rows.SMALL, rows.SMALL_COUNT),
+        Synthetic(rows.BUCKET, rows.SMALL_PREFIX, rows.SMALL, rows.SMALL_COUNT, rows.DIGITS),
     )
     with (
         tempfile.TemporaryDirectory(prefix="figures-", dir=disk) as on_disk,
         tempfile.TemporaryDirectory(prefix="wirespeed-figures-", dir=chosen.tmpfs) as on_tmpfs,
-        Origin(SERVER_CPU, synthetic=synthetic, buckets=(rows.UPLOADS,)) as server,
+        Origin(SERVER_CPU, synthetic=synthetic, discarding=(rows.UPLOADS,)) as server,
     ):
         result["server"] = {"command": server.command, "cpu": SERVER_CPU}
         site = rows.Site(server.endpoint, server.credentials, Path(on_disk), Path(on_tmpfs))
@@ -131,7 +136,8 @@ def main(argv: list[str]) -> int:
         console.print(f"[red]can't measure[/]: {error}", highlight=False)
         return 2
     report.show(result, console)
-    console.print(f"record: {path}\nshow it again: {shlex.join(['python', '-m', 'wirespeed_lab.figures', 'show', str(path)])}")
+    again = shlex.join(["python", "-m", "wirespeed_lab.figures", "show", str(path)])
+    console.print(f"record: {path}\nshow it again: {again}")
     return exit_code(result)
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import urllib.request
 
 from . import places
 from .server import Server, free_port
 
-CREDENTIALS = {
-    "AWS_ACCESS_KEY_ID": "lab-access",
-    "AWS_SECRET_ACCESS_KEY": "lab-secret-key",
-    "AWS_REGION": "us-east-1",
-}
+ACCESS_KEY, SECRET_KEY, REGION = "lab-access", "lab-secret-key", "us-east-1"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,21 +20,48 @@ class Synthetic:
     key: str
     size: int
     count: int = 0
+    digits: int = 8
+
+    def argument(self) -> str:
+        if not self.count:
+            return f"{self.bucket}=object:{self.key},size:{self.size}"
+        return (
+            f"{self.bucket}=objects:{self.count},size:{self.size},"
+            f"prefix:{self.key},digits:{self.digits}"
+        )
 
 
 class Origin(Server):
-    """wirespeed-origin with an in-memory store and the cheapest ETags it has."""
+    """wirespeed-origin on one thread, with the cheapest ETags it has."""
 
     def __init__(
-        self, cpu: int, synthetic: tuple[Synthetic, ...] = (), buckets: tuple[str, ...] = ()
+        self,
+        cpu: int,
+        synthetic: tuple[Synthetic, ...] = (),
+        buckets: tuple[str, ...] = (),
+        discarding: tuple[str, ...] = (),
     ):
         port = free_port()
         command = [str(places.origin()), "--listen", f"127.0.0.1:{port}", "--anonymous"]
-        command += ["--etag", "fast"]
+        command += ["--etag", "fast", "--threads", "1", "--region", REGION]
         for series in synthetic:
-            times = f"*{series.count}" if series.count else ""
-            command += ["--synthetic", f"{series.bucket}/{series.key}={series.size}{times}"]
+            command += ["--synthetic", series.argument()]
         for bucket in buckets:
             command += ["--bucket", bucket]
-        self.credentials = CREDENTIALS
-        super().__init__(command, port, cpu, CREDENTIALS)
+        for bucket in discarding:
+            command += ["--discard", bucket]
+        self.credentials = {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+        }
+        keys = {
+            "WIRESPEED_ORIGIN_ACCESS_KEY": ACCESS_KEY,
+            "WIRESPEED_ORIGIN_SECRET_KEY": SECRET_KEY,
+        }
+        super().__init__(command, port, cpu, keys)
+
+    def requests(self) -> int:
+        """S3 requests answered so far, as the server counts them."""
+        with urllib.request.urlopen(f"{self.endpoint}/-/stats", timeout=10) as answer:
+            return json.load(answer)["requests_total"]

@@ -34,7 +34,9 @@ def origin() -> Path:
 
 
 def limit() -> Path:
-    return _built(DRIVERS / "limit" / "build" / "limit", "build it with `make -C lab/drivers/limit`")
+    return _built(
+        DRIVERS / "limit" / "build" / "limit", "build it with `make -C lab/drivers/limit`"
+    )
 
 
 def rust_driver(name: str) -> Path:

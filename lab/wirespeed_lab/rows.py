@@ -19,7 +19,7 @@ KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 #: SO_RCVLOWAT while a body is outstanding; 0 is the kernel's default.
 GRID = ("0", "256KiB", "1MiB", "4MiB")
-#: SO_SNDBUF of the sender; 0 is the kernel's own tuning. A small buffer keeps what is sent in cache.
+#: SO_SNDBUF of the sender; 0 is the kernel's own tuning. A small one keeps what is sent in cache.
 SEND_GRID = ("0", "256KiB", "512KiB", "1MiB")
 
 BUCKET = "bench"
@@ -70,7 +70,7 @@ def engine_command(
         str(places.wirespeed()),
         *("--endpoint-url", site.endpoint),
         *("--concurrency", str(connections), "--part-size", PART),
-        *(("--memory", str(memory)) if memory else ()),
+        *(("--memory", f"{memory // MIB}MiB") if memory else ()),
         *("bench", *arguments, "--json", "--step"),
     )
 

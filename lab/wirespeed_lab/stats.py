@@ -82,17 +82,14 @@ class Threshold:
 
     def resolved(self, estimate: Estimate) -> bool:
         return (
-            estimate.count >= FEWEST_BLOCKS
-            and estimate.half_width < self.margin * SHARE_OF_MARGIN
+            estimate.count >= FEWEST_BLOCKS and estimate.half_width < self.margin * SHARE_OF_MARGIN
         )
 
     def verdict(self, estimate: Estimate) -> str:
         """``met``, ``missed``, or ``not resolved`` when the interval is too wide to say."""
         if not self.resolved(estimate):
             return "not resolved"
-        reached = (
-            estimate.median >= self.value if self.at_least else estimate.median <= self.value
-        )
+        reached = estimate.median >= self.value if self.at_least else estimate.median <= self.value
         return "met" if reached else "missed"
 
     def __str__(self) -> str:

@@ -67,9 +67,7 @@ def _memory(client, work) -> tuple[int, int]:
 
 def _list(client, work) -> tuple[int, int]:
     found = 0
-    pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=work.bucket, Prefix=work.prefix
-    )
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=work.bucket, Prefix=work.prefix)
     for page in pages:
         for entry in page.get("Contents", ()):
             found += bool(entry["Key"] and entry["ETag"] and entry["Size"] >= 0)

@@ -235,9 +235,11 @@ static int accept_head(struct connection *c)
     bool fits = r->expected == ANY_LENGTH ? response.content_length <= r->capacity
                                           : response.content_length == r->expected;
     if (response.status != r->status || !fits || surplus > response.content_length) {
+        /* The text of a refusal says why; the bytes of an object say nothing. */
+        size_t quoted = response.status >= 300 ? in_probe : response.head_len;
         fprintf(stderr, "limit: wanted status %u and %zu bytes, got %u and %zu, to the request:\n%.*s%.*s\n",
                 r->status, r->expected, response.status, response.content_length,
-                (int)r->head_len, r->head, (int)in_probe, c->head);
+                (int)r->head_len, r->head, (int)quoted, c->head);
         return -1;
     }
     c->length = response.content_length;

@@ -1,1 +1,42 @@
-//! An embedded S3 server.
+//! An embedded S3 server, for tests, demonstrations and benchmarks.
+//!
+//! It speaks enough of S3 for the ordinary verbs of every client: buckets, objects, ranges, conditional requests,
+//! multipart uploads, listings, copies, checksums and signatures. Objects live in memory, in a directory, or nowhere:
+//! a synthetic bucket computes them (see [`synthetic_bytes`]), so that 30 GiB objects and ten million keys cost nothing
+//! but the socket. It shares no code with the engine that it tests, so that it can't share its mistakes.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
+//! use wirespeed_origin::{Origin, Series, Verb};
+//!
+//! let origin = Origin::builder()
+//!     .anonymous(true)
+//!     .bucket("scratch")
+//!     .synthetic("data", Series::one("one.bin", 1 << 30))
+//!     .start()
+//!     .await?;
+//! println!("{}", origin.endpoint());
+//! assert_eq!(origin.stats().count(Verb::Get), 0);
+//! origin.stop().await;
+//! # Ok(()) }
+//! ```
+//!
+//! How bytes pass: a [connection](connection) counts them under hyper's HTTP/1.1, the [service](service) counts
+//! requests, and the [protocol](protocol) (over the `s3s` crate) moves frames between them and the [store](store)
+//! without copying large ones.
+#![allow(rustdoc::private_intra_doc_links)]
+
+mod access;
+mod connection;
+mod protocol;
+mod server;
+mod service;
+mod stats;
+mod store;
+mod verb;
+
+pub use server::{Builder, Origin, Running};
+pub use stats::Stats;
+pub use store::intake::EtagKind;
+pub use store::synthetic::{PERIOD, Series, synthetic_bytes};
+pub use verb::Verb;

@@ -1,0 +1,172 @@
+# The front door. Everything that is not a prerequisite (Rust by rustup, Go,
+# Python 3.11 with venv, a C compiler) is installed from pinned versions into
+# .venv/ and .tools/, both ignored by git: `make distclean` forgets it all.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+include tools/versions.mk
+
+# Cargo's own variable moves the build elsewhere; the tests and the lab look
+# for the binaries where it points.
+export CARGO_TARGET_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target))
+TOOLS  := $(CURDIR)/.tools
+VENV   := $(CURDIR)/.venv
+PYTHON := $(VENV)/bin/python
+# A pinned tool is found before one of the same name on the machine.
+export PATH := $(TOOLS)/bin:$(PATH)
+
+GO_TOOLS  := s5cmd versitygw rclone
+GO_BINS   := $(GO_TOOLS:%=.tools/bin/%)
+LIMIT     := lab/drivers/limit
+PEERS     := lab/drivers/rust/Cargo.toml
+TEST_DIRS := tests $(wildcard lab/tests)
+# Features that change how the engine is built, each tested in its own pass.
+PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
+
+.PHONY: help
+help: ## say what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# ---------------------------------------------------------------- by hand
+
+.PHONY: demo
+demo: release limit .venv/.stamp ## build, start the server, move data, print how fast
+	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.demo
+
+.PHONY: bench
+bench: release drivers .venv/.stamp ## run the benchmarks and write their records
+	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.figures
+
+.PHONY: test
+test: test-rust test-python ## run every test
+
+.PHONY: check
+check: check-rust check-directions check-python check-prose check-deny ## formatting, lints, directions, licences, spelling
+
+.PHONY: fmt
+fmt: .venv/.stamp | need-rust ## format everything
+	cargo fmt --all
+	cargo fmt --all --manifest-path $(PEERS)
+	$(VENV)/bin/ruff format --quiet .
+
+.PHONY: setup
+setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny ## install the pinned tools and nothing else
+
+.PHONY: clean
+clean: ## remove what was built
+	rm -rf $(CARGO_TARGET_DIR) .demo $(dir $(PEERS))target
+	test ! -f $(LIMIT)/Makefile || $(MAKE) -C $(LIMIT) clean
+
+.PHONY: distclean
+distclean: clean ## remove what was built and what was installed
+	chmod -R u+w .tools 2>/dev/null || true
+	rm -rf .venv .tools
+
+# ---------------------------------------------------------------- builds
+
+.PHONY: release
+release: | need-rust
+	cargo build --locked --release --workspace --bins
+
+.PHONY: limit
+limit: | need-cc
+	$(MAKE) -C $(LIMIT)
+
+.PHONY: drivers
+drivers: limit | need-rust
+	env -u CARGO_TARGET_DIR cargo build --locked --release --manifest-path $(PEERS)
+
+# ---------------------------------------------------------------- tests
+
+.PHONY: test-rust
+test-rust: | need-rust
+	cargo test --locked --workspace
+ifeq ($(PORTABLE),yes)
+	cargo test --locked -p wirespeed --features portable
+endif
+
+.PHONY: test-python
+test-python: .venv/.stamp $(GO_BINS) | need-rust
+	cargo build --locked --workspace --bins
+	PYTHONPATH=lab $(PYTHON) -m pytest $(TEST_DIRS)
+
+# ---------------------------------------------------------------- checks
+
+.PHONY: check-rust
+check-rust: | need-rust
+	cargo fmt --all --check
+	cargo fmt --all --check --manifest-path $(PEERS)
+	cargo clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
+
+.PHONY: check-directions
+check-directions: .venv/.stamp
+	$(PYTHON) tools/directions.py .
+	$(PYTHON) -m pytest -q tests/test_directions.py
+
+.PHONY: check-python
+check-python: .venv/.stamp
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+
+.PHONY: check-prose
+check-prose: .venv/.stamp
+	$(VENV)/bin/typos
+	$(VENV)/bin/shellcheck .ci/run
+
+.PHONY: check-deny
+check-deny: .tools/bin/cargo-deny | need-rust
+	cargo-deny --locked check --hide-inclusion-graph licenses bans sources
+	@if timeout 120 cargo-deny --locked fetch db >/dev/null 2>.tools/advisories.log; then \
+	    cargo-deny --locked check --disable-fetch advisories; \
+	else \
+	    echo 'advisories NOT checked: database unreachable (see .tools/advisories.log)'; \
+	fi
+
+# ---------------------------------------------------------------- pinned tools
+
+.venv/.stamp: tools/requirements.txt | need-python
+	rm -rf .venv
+	python3 -m venv .venv
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements.txt
+	$(PYTHON) -m pip --disable-pip-version-check check
+	touch $@
+
+.tools/bin/s5cmd: GO_PACKAGE := github.com/peak/s5cmd/v2
+.tools/bin/versitygw: GO_PACKAGE := github.com/versity/versitygw/cmd/versitygw
+.tools/bin/rclone: GO_PACKAGE := .
+$(GO_BINS): .tools/bin/%: tools/go/%/go.mod tools/go/%/go.sum | need-go
+	mkdir -p .tools/bin
+	cd tools/go/$* && go build -mod=readonly -trimpath -ldflags '-s -w' -o $(TOOLS)/bin/$* $(GO_PACKAGE)
+.tools/bin/rclone: tools/go/rclone/main.go
+
+# Its own release profile spends minutes on link-time optimisation that a check
+# of a second has no use for.
+.tools/bin/cargo-deny: tools/versions.mk | need-rust
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1 \
+	    env -u CARGO_TARGET_DIR cargo install --quiet --locked --force --root .tools --no-default-features cargo-deny@$(CARGO_DENY_VERSION)
+	touch $@
+
+# ---------------------------------------------------------------- prerequisites
+
+# `|` before one of these: it is asked for when its tool is about to be used,
+# and never makes anything out of date.
+MISSING = { echo >&2 "missing:" $(1); exit 1; }
+
+.PHONY: need-rust need-go need-python need-cc
+need-rust: need-cc
+	@{ cargo --version && cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || \
+	    $(call MISSING,"Rust with rustfmt and clippy. Install rustup (Debian 13: apt-get install rustup): it fetches the version in rust-toolchain.toml.")
+need-go:
+	@go version >/dev/null 2>&1 && test "$$(go env GOVERSION | sed 's/^go1\.//; s/[^0-9].*//')" -ge 25 || \
+	    $(call MISSING,"Go 1.25 or newer (Debian 13: apt-get install -t trixie-backports golang-go).")
+need-python:
+	@python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || \
+	    $(call MISSING,"Python 3.11 or newer with venv (Debian: apt-get install python3 python3-venv).")
+need-cc:
+	@command -v cc >/dev/null || \
+	    $(call MISSING,"a C compiler (Debian: apt-get install gcc libc6-dev).")

@@ -1,0 +1,296 @@
+//! The client: the public verbs, each the beginning of a builder.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::buffer;
+use crate::config::Config;
+use crate::credentials::{Credentials, CredentialsSource};
+use crate::error::Result;
+use crate::metrics::{Metrics, Observer};
+use crate::net::{ConnectionPool, Endpoint, Timeouts};
+use crate::transfer::Engine;
+use crate::transfer::bucket::{self, ListedBucket};
+use crate::transfer::delete::{self, DeleteFailure};
+use crate::transfer::get::Get;
+use crate::transfer::get_many::GetMany;
+use crate::transfer::head::{self, ObjectInfo};
+use crate::transfer::list::List;
+use crate::transfer::put::Put;
+use crate::transfer::put_many::PutMany;
+use crate::wire::sign::Signer;
+
+/// How long pooled memory may lie idle before the system gets it back.
+const MEMORY_IDLE: Duration = Duration::from_secs(10);
+
+/// A client of one endpoint: its connections, its memory and its budget. Cheap to clone; the clones
+/// are one client.
+///
+/// All verbs run inside a tokio runtime with its IO and time drivers on.
+///
+/// ```no_run
+/// # async fn example() -> wirespeed::Result<()> {
+/// let client = wirespeed::Client::builder().endpoint_url("http://127.0.0.1:9000").build()?;
+/// client.put("bucket", "key").bytes("content").await?;
+/// let object = client.get("bucket", "key").buffer().await?;
+/// assert_eq!(&*object.body, b"content");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client(Arc<Engine>);
+
+impl Client {
+    /// A client to be configured.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// A client configured by the environment alone.
+    ///
+    /// # Errors
+    /// Those of [`ClientBuilder::build`].
+    pub fn from_environment() -> Result<Client> {
+        ClientBuilder::default().build()
+    }
+
+    /// What is in effect.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// What has been done so far.
+    pub fn metrics(&self) -> Metrics {
+        self.0.metrics()
+    }
+
+    /// Reads an object, or a range of it.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let head = client.get("bucket", "large").range(..1024).buffer().await?;
+    /// let (mine, length, _) = client.get("bucket", "key").into_owned(vec![0; 4096]).await?;
+    /// let info = client.get("bucket", "large").file("large.bin").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get(&self, bucket: impl Into<String>, key: impl Into<String>) -> Get {
+        Get::new(Arc::clone(&self.0), bucket.into(), key.into())
+    }
+
+    /// Reads many objects in one call.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client, keys: Vec<String>) -> wirespeed::Result<()> {
+    /// let mut objects = client.get_many("bucket").buffers(keys)?;
+    /// while let Some((index, object)) = objects.next().await {
+    ///     println!("{index}: {} bytes", object?.body.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_many(&self, bucket: impl Into<String>) -> GetMany {
+        GetMany::new(Arc::clone(&self.0), bucket.into())
+    }
+
+    /// Writes an object.
+    pub fn put(&self, bucket: impl Into<String>, key: impl Into<String>) -> Put {
+        Put::new(Arc::clone(&self.0), bucket.into(), key.into())
+    }
+
+    /// Writes many objects in one call.
+    pub fn put_many(&self, bucket: impl Into<String>) -> PutMany {
+        PutMany::new(Arc::clone(&self.0), bucket.into())
+    }
+
+    /// What the server says of an object, without its bytes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) where there is none.
+    pub async fn head(&self, bucket: impl AsRef<str>, key: impl AsRef<str>) -> Result<ObjectInfo> {
+        head::head(&self.0, bucket.as_ref(), key.as_ref()).await
+    }
+
+    /// Lists the keys of a bucket.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let mut pages = client.list("bucket").prefix("logs/").delimiter("/").pages();
+    /// while let Some(page) = pages.next().await {
+    ///     for object in page?.objects {
+    ///         println!("{} {}", object.size, object.key);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list(&self, bucket: impl Into<String>) -> List {
+        List::new(Arc::clone(&self.0), bucket.into())
+    }
+
+    /// Deletes an object. Deleting what does not exist succeeds, as in S3.
+    ///
+    /// # Errors
+    /// As their kinds say.
+    pub async fn delete(&self, bucket: impl AsRef<str>, key: impl AsRef<str>) -> Result<()> {
+        delete::delete(&self.0, bucket.as_ref(), key.as_ref()).await
+    }
+
+    /// Deletes many objects, 1,000 a request, and returns those that the server would not delete.
+    ///
+    /// # Errors
+    /// Where a whole request fails; some objects may be gone then.
+    pub async fn delete_many(&self, bucket: impl AsRef<str>, keys: Vec<String>) -> Result<Vec<DeleteFailure>> {
+        delete::delete_many(&self.0, bucket.as_ref(), keys).await
+    }
+
+    /// Makes a bucket in the client's region.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) where it exists.
+    pub async fn create_bucket(&self, bucket: impl AsRef<str>) -> Result<()> {
+        bucket::create(&self.0, bucket.as_ref()).await
+    }
+
+    /// Removes an empty bucket.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) where it is not empty.
+    pub async fn delete_bucket(&self, bucket: impl AsRef<str>) -> Result<()> {
+        bucket::delete(&self.0, bucket.as_ref()).await
+    }
+
+    /// The buckets that the credentials can see.
+    ///
+    /// # Errors
+    /// As their kinds say.
+    pub async fn list_buckets(&self) -> Result<Vec<ListedBucket>> {
+        bucket::list(&self.0).await
+    }
+
+    /// Waits, for at most `patience`, until what dropped operations left behind is cleaned up:
+    /// multipart uploads to be aborted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Timeout`](crate::ErrorKind::Timeout) where that takes longer.
+    pub async fn settle(&self, patience: Duration) -> Result<()> {
+        self.0.settle(patience).await
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("config", &self.0.config).finish_non_exhaustive()
+    }
+}
+
+/// A client that is being configured. What is set here wins over the environment.
+#[derive(Default)]
+pub struct ClientBuilder {
+    config: Config,
+    named: HashSet<String>,
+    credentials: Option<CredentialsSource>,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl ClientBuilder {
+    /// Sets one of [`CONFIG_KEYS`](crate::CONFIG_KEYS) from text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) where there is no such setting, or it cannot
+    /// have that value.
+    pub fn set(mut self, name: &str, value: &str) -> Result<ClientBuilder> {
+        self.config.set(name, value)?;
+        self.named.insert(name.to_owned());
+        Ok(self)
+    }
+
+    /// The URL of the endpoint, such as `http://127.0.0.1:9000`.
+    pub fn endpoint_url(mut self, url: impl Into<String>) -> ClientBuilder {
+        self.config.endpoint_url = Some(url.into());
+        self.name("endpoint_url")
+    }
+
+    /// The region that requests are signed for.
+    pub fn region(mut self, region: impl Into<String>) -> ClientBuilder {
+        self.config.region = region.into();
+        self.name("region")
+    }
+
+    /// Requests in flight at once; at least 1.
+    pub fn concurrency(mut self, requests: usize) -> ClientBuilder {
+        self.config.concurrency = requests.max(1);
+        self.name("concurrency")
+    }
+
+    /// The length of one range of a download and of one part of an upload, in bytes; at least 64 KiB.
+    pub fn part_size(mut self, bytes: u64) -> ClientBuilder {
+        self.config.part_size = bytes.max(64 << 10);
+        self.name("part_size")
+    }
+
+    /// Bytes in flight and undelivered at once; at least 4 MiB.
+    pub fn memory(mut self, bytes: u64) -> ClientBuilder {
+        self.config.memory = bytes.max(4 << 20);
+        self.name("memory")
+    }
+
+    /// Signs with these credentials, instead of the environment's.
+    pub fn credentials(mut self, credentials: Credentials) -> ClientBuilder {
+        self.credentials = Some(CredentialsSource::Static(credentials));
+        self
+    }
+
+    /// Signs nothing.
+    pub fn anonymous(mut self) -> ClientBuilder {
+        self.credentials = Some(CredentialsSource::Anonymous);
+        self
+    }
+
+    /// Is told of every request.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> ClientBuilder {
+        self.observer = Some(observer);
+        self
+    }
+
+    /// Makes the client. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) where a setting is unusable,
+    /// [`ErrorKind::Denied`](crate::ErrorKind::Denied) where there are no credentials.
+    pub fn build(self) -> Result<Client> {
+        let ClientBuilder { mut config, named, credentials, observer } = self;
+        let variable = |name: &str| std::env::var(name).ok();
+        config.fill_from_environment(|name| named.contains(name), variable)?;
+        let endpoint = Endpoint::new(&config)?;
+        let credentials = credentials.unwrap_or(CredentialsSource::Environment).resolve(variable)?;
+        let signer = credentials.map(|credentials| {
+            Signer::new(
+                &credentials.access_key_id,
+                &credentials.secret_access_key,
+                credentials.session_token.as_deref(),
+                &config.region,
+                "s3",
+            )
+        });
+        let timeouts = Timeouts {
+            connect: config.connect_timeout,
+            first_byte: config.first_byte_timeout,
+            stall: config.stall_timeout,
+        };
+        let connections = ConnectionPool::new(timeouts, config.receive_low_water, config.concurrency);
+        let memory = buffer::Pool::new(buffer::PoolConfig {
+            retain_bytes: usize::try_from(config.memory).unwrap_or(usize::MAX),
+            idle: MEMORY_IDLE,
+            huge_pages: config.huge_pages,
+        });
+        let engine = Engine::new(config, endpoint, signer, connections, memory, observer);
+        Ok(Client(Arc::new(engine)))
+    }
+
+    fn name(mut self, setting: &str) -> ClientBuilder {
+        self.named.insert(setting.to_owned());
+        self
+    }
+}

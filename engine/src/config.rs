@@ -1,0 +1,406 @@
+//! Every setting of a client, in one list.
+//!
+//! [`CONFIG_KEYS`] is what the builder, the environment and the command line share: a setting is
+//! described once, and parsed, shown and documented from there. What was set by name wins over the
+//! environment, the environment over the default.
+
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// How a bucket is named in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressingStyle {
+    /// Virtual-host style for AWS, path style for a custom endpoint.
+    Auto,
+    /// `https://endpoint/bucket/key`.
+    Path,
+    /// `https://bucket.endpoint/key`.
+    Virtual,
+}
+
+/// Whether the bytes of an upload are covered by the request's signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PayloadSigning {
+    /// Signed over plain HTTP, where nothing else protects them; unsigned under TLS.
+    Auto,
+    /// Always: one pass of SHA-256 over the body.
+    Signed,
+    /// Never (`UNSIGNED-PAYLOAD`).
+    Unsigned,
+}
+
+/// What is in effect for a client. Sizes are bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// The endpoint's URL; `None` is AWS in `region`.
+    pub endpoint_url: Option<String>,
+    /// The region that requests are signed for.
+    pub region: String,
+    /// How a bucket is named in a request.
+    pub addressing_style: AddressingStyle,
+    /// Requests in flight at once, over all operations of the client.
+    pub concurrency: usize,
+    /// The length of one range of a download and of one part of an upload.
+    pub part_size: u64,
+    /// Objects above this are uploaded in parts.
+    pub multipart_threshold: u64,
+    /// Bytes in flight and undelivered at once. The caller's own destination is not counted.
+    pub memory: u64,
+    /// How long one connection may take to be made.
+    pub connect_timeout: Duration,
+    /// How long a server may take from the end of a request to the first byte of its answer.
+    pub first_byte_timeout: Duration,
+    /// How long a body may stand still, in either direction.
+    pub stall_timeout: Duration,
+    /// Requests made for one part before its failure is reported.
+    pub max_attempts: u32,
+    /// Whether the bytes of an upload are covered by the request's signature.
+    pub payload_signing: PayloadSigning,
+    /// The mark for `SO_RCVLOWAT` while a body is outstanding; 0 leaves the socket alone.
+    pub receive_low_water: u64,
+    /// Whether pooled memory asks the kernel for huge pages.
+    pub huge_pages: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            endpoint_url: None,
+            region: "us-east-1".to_owned(),
+            addressing_style: AddressingStyle::Auto,
+            concurrency: 32,
+            part_size: 8 * MIB,
+            multipart_threshold: 16 * MIB,
+            memory: default_memory(),
+            connect_timeout: Duration::from_secs(5),
+            first_byte_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_secs(20),
+            max_attempts: 5,
+            payload_signing: PayloadSigning::Auto,
+            receive_low_water: MIB,
+            huge_pages: true,
+        }
+    }
+}
+
+/// A quarter of the machine's memory, at most 1 GiB; 256 MiB where the machine will not say.
+fn default_memory() -> u64 {
+    let installed = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+        line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+    });
+    installed.map_or(256 * MIB, |kib| (kib * KIB / 4).min(GIB))
+}
+
+impl Config {
+    /// Every setting in effect, by name, as text that [`ClientBuilder::set`] reads back.
+    ///
+    /// [`ClientBuilder::set`]: crate::ClientBuilder::set
+    pub fn entries(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
+        CONFIG_KEYS.iter().map(|key| (key.name, (key.show)(self)))
+    }
+
+    pub(crate) fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let Some(key) = CONFIG_KEYS.iter().find(|key| key.name == name) else {
+            let known: Vec<_> = CONFIG_KEYS.iter().map(|key| key.name).collect();
+            return Err(Error::new(
+                ErrorKind::Config,
+                format!("there is no setting named {name:?}; there are {}", known.join(", ")),
+            ));
+        };
+        key.apply(self, value, name)
+    }
+
+    /// Takes from the environment what was not set by name.
+    pub(crate) fn fill_from_environment(
+        &mut self,
+        is_set: impl Fn(&str) -> bool,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<()> {
+        for key in CONFIG_KEYS.iter().filter(|key| !is_set(key.name)) {
+            let found =
+                key.environment.iter().find_map(|name| Some((name, variable(name).filter(|value| !value.is_empty())?)));
+            if let Some((name, value)) = found {
+                key.apply(self, &value, name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One setting: its names, its meaning, and how it is read and shown.
+#[derive(Debug, Clone, Copy)]
+pub struct ConfigKey {
+    /// The name for [`ClientBuilder::set`](crate::ClientBuilder::set), in snake case.
+    pub name: &'static str,
+    /// Environment variables that set it, the first that is set winning.
+    pub environment: &'static [&'static str],
+    /// What it does, in one line.
+    pub help: &'static str,
+    read: fn(&mut Config, &str) -> Result<(), String>,
+    show: fn(&Config) -> String,
+}
+
+impl ConfigKey {
+    fn apply(&self, config: &mut Config, value: &str, given_as: &str) -> Result<()> {
+        (self.read)(config, value)
+            .map_err(|why| Error::new(ErrorKind::Config, format!("{given_as} cannot be {value:?}: {why}")))
+    }
+}
+
+/// Every setting there is.
+pub const CONFIG_KEYS: &[ConfigKey] = &[
+    ConfigKey {
+        name: "endpoint_url",
+        environment: &["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"],
+        help: "URL of the S3 endpoint; AWS in the region where it is not given",
+        read: |config, value| {
+            config.endpoint_url = Some(value.to_owned());
+            Ok(())
+        },
+        show: |config| config.endpoint_url.clone().unwrap_or_default(),
+    },
+    ConfigKey {
+        name: "region",
+        environment: &["AWS_REGION", "AWS_DEFAULT_REGION"],
+        help: "region that requests are signed for",
+        read: |config, value| {
+            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+            if value.is_empty() || !value.bytes().all(plain) {
+                return Err("a region is letters, digits and dashes, such as eu-central-1".into());
+            }
+            config.region = value.to_owned();
+            Ok(())
+        },
+        show: |config| config.region.clone(),
+    },
+    ConfigKey {
+        name: "addressing_style",
+        environment: &["WIRESPEED_ADDRESSING_STYLE"],
+        help: "how a bucket is named in a request: auto, path or virtual",
+        read: |config, value| {
+            config.addressing_style = match value {
+                "auto" => AddressingStyle::Auto,
+                "path" => AddressingStyle::Path,
+                "virtual" => AddressingStyle::Virtual,
+                _ => return Err("it is one of auto, path, virtual".into()),
+            };
+            Ok(())
+        },
+        show: |config| {
+            match config.addressing_style {
+                AddressingStyle::Auto => "auto",
+                AddressingStyle::Path => "path",
+                AddressingStyle::Virtual => "virtual",
+            }
+            .to_owned()
+        },
+    },
+    ConfigKey {
+        name: "concurrency",
+        environment: &["WIRESPEED_CONCURRENCY"],
+        help: "requests in flight at once",
+        read: |config, value| {
+            config.concurrency = number(value, 1, 10_000)? as usize;
+            Ok(())
+        },
+        show: |config| config.concurrency.to_string(),
+    },
+    ConfigKey {
+        name: "part_size",
+        environment: &["WIRESPEED_PART_SIZE"],
+        help: "length of one range of a download and of one part of an upload",
+        read: |config, value| {
+            config.part_size = size(value, 64 * KIB, 5 * GIB)?;
+            Ok(())
+        },
+        show: |config| show_size(config.part_size),
+    },
+    ConfigKey {
+        name: "multipart_threshold",
+        environment: &["WIRESPEED_MULTIPART_THRESHOLD"],
+        help: "objects above this are uploaded in parts",
+        read: |config, value| {
+            config.multipart_threshold = size(value, 0, 5_000_000_000)?;
+            Ok(())
+        },
+        show: |config| show_size(config.multipart_threshold),
+    },
+    ConfigKey {
+        name: "memory",
+        environment: &["WIRESPEED_MEMORY"],
+        help: "bytes in flight and undelivered at once",
+        read: |config, value| {
+            config.memory = size(value, 4 * MIB, 1 << 44)?;
+            Ok(())
+        },
+        show: |config| show_size(config.memory),
+    },
+    ConfigKey {
+        name: "connect_timeout",
+        environment: &["WIRESPEED_CONNECT_TIMEOUT"],
+        help: "how long one connection may take to be made",
+        read: |config, value| {
+            config.connect_timeout = duration(value)?;
+            Ok(())
+        },
+        show: |config| show_duration(config.connect_timeout),
+    },
+    ConfigKey {
+        name: "first_byte_timeout",
+        environment: &["WIRESPEED_FIRST_BYTE_TIMEOUT"],
+        help: "how long a server may take until the first byte of its answer",
+        read: |config, value| {
+            config.first_byte_timeout = duration(value)?;
+            Ok(())
+        },
+        show: |config| show_duration(config.first_byte_timeout),
+    },
+    ConfigKey {
+        name: "stall_timeout",
+        environment: &["WIRESPEED_STALL_TIMEOUT"],
+        help: "how long a body may stand still",
+        read: |config, value| {
+            config.stall_timeout = duration(value)?;
+            Ok(())
+        },
+        show: |config| show_duration(config.stall_timeout),
+    },
+    ConfigKey {
+        name: "max_attempts",
+        environment: &["AWS_MAX_ATTEMPTS"],
+        help: "requests made for one part before its failure is reported",
+        read: |config, value| {
+            config.max_attempts = number(value, 1, 100)? as u32;
+            Ok(())
+        },
+        show: |config| config.max_attempts.to_string(),
+    },
+    ConfigKey {
+        name: "payload_signing",
+        environment: &["WIRESPEED_PAYLOAD_SIGNING"],
+        help: "whether signatures cover the bytes of uploads: auto (over plain HTTP only), signed, unsigned",
+        read: |config, value| {
+            config.payload_signing = match value {
+                "auto" => PayloadSigning::Auto,
+                "signed" => PayloadSigning::Signed,
+                "unsigned" => PayloadSigning::Unsigned,
+                _ => return Err("it is one of auto, signed, unsigned".into()),
+            };
+            Ok(())
+        },
+        show: |config| {
+            match config.payload_signing {
+                PayloadSigning::Auto => "auto",
+                PayloadSigning::Signed => "signed",
+                PayloadSigning::Unsigned => "unsigned",
+            }
+            .to_owned()
+        },
+    },
+    ConfigKey {
+        name: "receive_low_water",
+        environment: &["WIRESPEED_RECEIVE_LOW_WATER"],
+        help: "bytes that must have arrived before a body wakes its reader; 0 for any",
+        read: |config, value| {
+            config.receive_low_water = size(value, 0, 64 * MIB)?;
+            Ok(())
+        },
+        show: |config| show_size(config.receive_low_water),
+    },
+    ConfigKey {
+        name: "huge_pages",
+        environment: &["WIRESPEED_HUGE_PAGES"],
+        help: "whether pooled memory asks the kernel for huge pages: true or false",
+        read: |config, value| {
+            config.huge_pages = value.parse().map_err(|_| "it is true or false".to_owned())?;
+            Ok(())
+        },
+        show: |config| config.huge_pages.to_string(),
+    },
+];
+
+fn number(value: &str, least: u64, most: u64) -> Result<u64, String> {
+    match value.parse::<u64>() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!("it is a whole number from {least} to {most}")),
+    }
+}
+
+fn size(value: &str, least: u64, most: u64) -> Result<u64, String> {
+    match value.parse::<bytesize::ByteSize>() {
+        Ok(size) if (least..=most).contains(&size.as_u64()) => Ok(size.as_u64()),
+        _ => Err(format!(
+            "it is a size from {} to {}, such as 8MiB (2^20) or 8MB (10^6)",
+            show_size(least),
+            show_size(most)
+        )),
+    }
+}
+
+/// Exact, unlike a rounded display: the largest binary unit that divides the size.
+fn show_size(bytes: u64) -> String {
+    for (unit, name) in [(GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")] {
+        if bytes >= unit && bytes.is_multiple_of(unit) {
+            return format!("{}{name}", bytes / unit);
+        }
+    }
+    bytes.to_string()
+}
+
+fn duration(value: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(value) {
+        Ok(duration) if !duration.is_zero() && duration <= Duration::from_secs(86_400) => Ok(duration),
+        _ => Err("it is a time above zero and up to a day, such as 500ms or 20s".to_owned()),
+    }
+}
+
+fn show_duration(duration: Duration) -> String {
+    humantime::format_duration(duration).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_reads_back_what_it_shows() {
+        let config = Config { endpoint_url: Some("http://h:1".into()), ..Config::default() };
+        let mut again = Config::default();
+        for (name, value) in config.entries() {
+            again.set(name, &value).unwrap();
+        }
+        assert_eq!(again, config);
+    }
+
+    #[test]
+    fn what_was_set_wins_over_the_environment() {
+        let mut config = Config::default();
+        config.set("region", "eu-west-1").unwrap();
+        let variable = |name: &str| match name {
+            "AWS_REGION" => Some("us-west-2".to_owned()),
+            "WIRESPEED_PART_SIZE" => Some("16MiB".to_owned()),
+            _ => None,
+        };
+        config.fill_from_environment(|name| name == "region", variable).unwrap();
+        assert_eq!(config.region, "eu-west-1");
+        assert_eq!(config.part_size, 16 * MIB);
+    }
+
+    #[test]
+    fn a_bad_value_names_the_variable_and_what_it_may_be() {
+        let mut config = Config::default();
+        let variable = |name: &str| (name == "WIRESPEED_CONCURRENCY").then(|| "many".to_owned());
+        let error = config.fill_from_environment(|_| false, variable).unwrap_err().to_string();
+        assert!(error.contains("WIRESPEED_CONCURRENCY cannot be \"many\""), "{error}");
+        assert!(error.contains("from 1 to 10000"), "{error}");
+        assert!(config.set("part_size", "8 quarks").is_err());
+        assert!(config.set("no_such", "1").unwrap_err().to_string().contains("part_size"));
+    }
+}

@@ -1,0 +1,416 @@
+//! One HTTP/1.1 connection: requests out, answers in, one at a time.
+//!
+//! A request is its head, written into this connection's scratch, and a borrowed body: both leave in
+//! one vectored write. Of the answer only the head, and what little of the body came with it, passes
+//! through the connection's own input; the rest of the body is received straight into its slot.
+//!
+//! While a body is outstanding the socket's low-water mark is raised, so that the reader wakes for
+//! much at once: never above what is still to come, and 1 for heads, for chunked bodies and between
+//! exchanges. A mark can also lie above what the kernel lets the socket hold; if nothing has moved
+//! for [`NUDGE`] it is lowered, which makes the kernel show whatever has arrived.
+
+use std::future::poll_fn;
+use std::io::IoSlice;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::BufMut;
+
+use super::failure::NetFailure;
+use super::socket::HAS_LOW_WATER_MARK;
+use super::transport::Transport;
+use super::watchdog::Watchdog;
+use crate::buffer::Slot;
+use crate::wire::chunked::ChunkedDecoder;
+use crate::wire::request::Method;
+use crate::wire::response::{BodyLength, ResponseHead, parse_response};
+
+/// How much is asked for while a head is awaited and a body will follow into its slot: room for the
+/// heads that S3 sends (400 to 900 bytes), and little of the body to copy.
+const HEAD_READ: usize = 1024;
+
+/// How much is asked for at once of what is not received into a slot (XML, chunked bodies).
+const INPUT_READ: usize = 16 * 1024;
+
+/// How long a raised mark may stand without anything moving before it is lowered.
+const NUDGE: Duration = Duration::from_millis(250);
+
+/// Below this a raised mark saves less than setting it costs.
+const MARK_WORTH_SETTING: u64 = 16 * 1024;
+
+/// The longest that a connection may wait, by phase.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Timeouts {
+    pub(crate) connect: Duration,
+    pub(crate) first_byte: Duration,
+    pub(crate) stall: Duration,
+}
+
+/// What is still to come of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyLeft {
+    /// Exactly this many bytes.
+    Bytes(u64),
+    /// As many as the chunks say.
+    Chunks,
+    /// All until the server closes the connection.
+    UntilClose,
+}
+
+pub(crate) struct Connection {
+    transport: Transport,
+    timeouts: Timeouts,
+    low_water: u64,
+    mark: i32,
+    watchdog: Watchdog,
+    head: Vec<u8>,
+    input: Vec<u8>,
+    consumed: usize,
+    chunks: ChunkedDecoder,
+    body: BodyLeft,
+    keep_alive: bool,
+    exchanges: u64,
+    /// The request was cut short: the answer came first, and the connection cannot be used again.
+    cut_short: bool,
+    pub(super) idle_since: Instant,
+}
+
+impl Connection {
+    pub(super) fn new(transport: Transport, timeouts: Timeouts, low_water: u64) -> Connection {
+        Connection {
+            transport,
+            timeouts,
+            low_water: if HAS_LOW_WATER_MARK { low_water } else { 0 },
+            mark: 1,
+            watchdog: Watchdog::new(),
+            head: Vec::with_capacity(1024),
+            input: Vec::with_capacity(INPUT_READ),
+            consumed: 0,
+            chunks: ChunkedDecoder::new(),
+            body: BodyLeft::Bytes(0),
+            keep_alive: true,
+            exchanges: 0,
+            cut_short: false,
+            idle_since: Instant::now(),
+        }
+    }
+
+    /// The scratch that the next request's head is written into, empty.
+    pub(crate) fn head_scratch(&mut self) -> &mut Vec<u8> {
+        self.head.clear();
+        &mut self.head
+    }
+
+    /// Whether the connection has carried an exchange before: then its failing at once may only mean
+    /// that the server had closed it.
+    pub(crate) fn is_reused(&self) -> bool {
+        self.exchanges > 0
+    }
+
+    /// Whether the last exchange ended cleanly and another may follow.
+    pub(crate) fn is_reusable(&self) -> bool {
+        self.keep_alive && !self.cut_short && self.body == BodyLeft::Bytes(0) && self.consumed == self.input.len()
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.transport.is_quiet()
+    }
+
+    /// Sends the head in the scratch and the body. Returns early, without an error, when the server
+    /// answers before it has the whole body: the answer says why.
+    pub(crate) async fn send(&mut self, body: &[u8]) -> Result<(), NetFailure> {
+        self.watchdog.moved();
+        self.cut_short = true;
+        let total = self.head.len() + body.len();
+        let mut sent = 0;
+        while sent < total {
+            let moved = poll_fn(|cx| self.poll_send(cx, body, sent)).await?;
+            match moved {
+                Some(count) => sent += count,
+                None => return Ok(()),
+            }
+            self.watchdog.moved();
+        }
+        self.cut_short = false;
+        Ok(())
+    }
+
+    /// `None`: the server spoke first.
+    fn poll_send(&mut self, cx: &mut Context<'_>, body: &[u8], sent: usize) -> Poll<Result<Option<usize>, NetFailure>> {
+        let head_left = self.head.get(sent..).unwrap_or_default();
+        let body_left = &body[sent.saturating_sub(self.head.len())..];
+        let pieces = [IoSlice::new(head_left), IoSlice::new(body_left)];
+        let pieces = if head_left.is_empty() { &pieces[1..] } else { &pieces[..] };
+        match self.transport.poll_send(cx, pieces) {
+            Poll::Ready(Ok(0)) => Poll::Ready(Err(self.ended("sending the request", None))),
+            Poll::Ready(Ok(count)) => Poll::Ready(Ok(Some(count))),
+            Poll::Ready(Err(error)) => {
+                // A server that refuses a body answers, then resets: the answer is worth reading.
+                if self.transport.poll_readable(cx).is_ready() && sent > 0 {
+                    return Poll::Ready(Ok(None));
+                }
+                Poll::Ready(Err(self.ended("sending the request", Some(error))))
+            }
+            Poll::Pending => {
+                if self.transport.poll_readable(cx).is_ready() {
+                    return Poll::Ready(Ok(None));
+                }
+                match self.watchdog.poll(cx, self.timeouts.stall) {
+                    Poll::Ready(()) => Poll::Ready(Err(NetFailure::TimedOut {
+                        during: "sending the request",
+                        after: self.timeouts.stall,
+                    })),
+                    Poll::Pending => Poll::Pending,
+                }
+            }
+        }
+    }
+
+    /// Receives the head of the answer, past any interim ones, and hands it to `read`.
+    pub(crate) async fn receive_head<T>(
+        &mut self,
+        method: Method,
+        body_goes_to_a_slot: bool,
+        read: impl FnOnce(&ResponseHead<'_>) -> T,
+    ) -> Result<T, NetFailure> {
+        let ask = if body_goes_to_a_slot { HEAD_READ } else { INPUT_READ };
+        self.input.clear();
+        self.consumed = 0;
+        self.watchdog.moved();
+        loop {
+            let received =
+                poll_fn(|cx| self.poll_input(cx, ask, "awaiting the answer", self.timeouts.first_byte)).await?;
+            if received == 0 {
+                return Err(self.ended("awaiting the answer", None));
+            }
+            loop {
+                let parsed = parse_response(&self.input[self.consumed..], method)
+                    .map_err(|error| NetFailure::Malformed(error.to_string()))?;
+                let Some((head, length)) = parsed else { break };
+                if (100..200).contains(&head.status) {
+                    self.consumed += length;
+                    continue;
+                }
+                self.keep_alive = head.keep_alive;
+                self.body = match head.body {
+                    BodyLength::Length(bytes) => BodyLeft::Bytes(bytes),
+                    BodyLength::Chunked => {
+                        self.chunks = ChunkedDecoder::new();
+                        BodyLeft::Chunks
+                    }
+                    BodyLength::UntilClose => {
+                        self.keep_alive = false;
+                        BodyLeft::UntilClose
+                    }
+                };
+                let read = read(&head);
+                self.consumed += length;
+                self.exchanges += 1;
+                return Ok(read);
+            }
+        }
+    }
+
+    /// What is still to come of the body.
+    pub(crate) fn body_left(&self) -> BodyLeft {
+        self.body
+    }
+
+    /// Waits until some of the body is there to be received, so that memory for it need not be held
+    /// before.
+    pub(crate) async fn body_ready(&mut self) -> Result<(), NetFailure> {
+        if self.consumed < self.input.len() {
+            return Ok(());
+        }
+        self.watchdog.moved();
+        poll_fn(|cx| {
+            if let Poll::Ready(ready) = self.transport.poll_readable(cx) {
+                return Poll::Ready(ready.map_err(|error| NetFailure::broken("receiving the body", error)));
+            }
+            self.raise_mark(u64::MAX);
+            self.poll_stalled(cx).map(Err)
+        })
+        .await
+    }
+
+    /// Receives what has arrived of the body, at least one byte and at most `most`, into the slot.
+    /// Returns how many; 0 is the end of a body without a length.
+    pub(crate) async fn receive_body(&mut self, slot: &mut Slot, most: u64) -> Result<u64, NetFailure> {
+        let BodyLeft::Bytes(left) = self.body else { return self.receive_unmeasured(slot, most).await };
+        let wanted = left.min(most).min(slot.remaining_mut() as u64);
+        if wanted == 0 {
+            return Ok(0);
+        }
+        let early = &self.input[self.consumed..];
+        let received = if early.is_empty() {
+            self.watchdog.moved();
+            poll_fn(|cx| self.poll_body(cx, slot, wanted as usize)).await?
+        } else {
+            let count = slot.put_slice(&early[..early.len().min(wanted as usize)]);
+            self.consumed += count;
+            count
+        } as u64;
+        self.body = BodyLeft::Bytes(left - received);
+        if left == received {
+            self.lower_mark();
+        }
+        Ok(received)
+    }
+
+    /// Receives all of a small body (XML) beside the slots; `None` when it is longer than `most`.
+    pub(crate) async fn receive_document(&mut self, most: usize) -> Result<Option<Vec<u8>>, NetFailure> {
+        let mut document = Vec::new();
+        loop {
+            if document.len() > most {
+                return Ok(None);
+            }
+            if self.receive_some(&mut document, most as u64 + 1).await? == 0 {
+                return Ok(Some(document));
+            }
+        }
+    }
+
+    /// A body whose length nobody has said, through the connection's input.
+    async fn receive_unmeasured(&mut self, slot: &mut Slot, most: u64) -> Result<u64, NetFailure> {
+        let mut arrived = Vec::new();
+        let most = most.min(slot.remaining_mut() as u64);
+        let count = self.receive_some(&mut arrived, most).await?;
+        if count > most {
+            // More than the head promised: the caller must not believe any of it.
+            return Err(NetFailure::Malformed("the body is longer than the range that the head describes".to_owned()));
+        }
+        // All of it fits: `most` is at most the slot's room.
+        Ok(slot.put_slice(&arrived) as u64)
+    }
+
+    /// Appends what arrives next of the body; 0 is its end.
+    async fn receive_some(&mut self, into: &mut Vec<u8>, most: u64) -> Result<u64, NetFailure> {
+        loop {
+            let before = into.len();
+            let ended = match self.body {
+                BodyLeft::Bytes(0) => true,
+                BodyLeft::Bytes(left) => {
+                    let arrived = &self.input[self.consumed..];
+                    let count = left.min(most).min(arrived.len() as u64) as usize;
+                    into.extend_from_slice(&arrived[..count]);
+                    self.consumed += count;
+                    self.body = BodyLeft::Bytes(left - count as u64);
+                    false
+                }
+                BodyLeft::Chunks => {
+                    let (used, done) = self
+                        .chunks
+                        .decode(&self.input[self.consumed..], into)
+                        .map_err(|error| NetFailure::Malformed(error.to_string()))?;
+                    self.consumed += used;
+                    if done {
+                        self.body = BodyLeft::Bytes(0);
+                    }
+                    done
+                }
+                BodyLeft::UntilClose => {
+                    into.extend_from_slice(&self.input[self.consumed..]);
+                    self.consumed = self.input.len();
+                    false
+                }
+            };
+            let count = (into.len() - before) as u64;
+            if ended || count > 0 {
+                return Ok(count);
+            }
+            self.input.clear();
+            self.consumed = 0;
+            self.watchdog.moved();
+            let stall = self.timeouts.stall;
+            let received = poll_fn(|cx| self.poll_input(cx, INPUT_READ, "receiving the body", stall)).await?;
+            if received == 0 {
+                if self.body == BodyLeft::UntilClose {
+                    self.body = BodyLeft::Bytes(0);
+                    return Ok(0);
+                }
+                return Err(self.ended("receiving the body", None));
+            }
+        }
+    }
+
+    fn poll_body(&mut self, cx: &mut Context<'_>, slot: &mut Slot, wanted: usize) -> Poll<Result<usize, NetFailure>> {
+        match self.transport.poll_receive(cx, (&mut *slot).limit(wanted)) {
+            Poll::Ready(Ok(0)) => Poll::Ready(Err(NetFailure::Broken { during: "receiving the body", source: None })),
+            Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(NetFailure::broken("receiving the body", error))),
+            Poll::Pending => {
+                self.raise_mark(wanted as u64);
+                self.poll_stalled(cx).map(Err)
+            }
+        }
+    }
+
+    /// Nothing is there: first the mark is lowered, in case the bytes lie under it; a stall is
+    /// declared only when they do not.
+    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<NetFailure> {
+        let stall = self.timeouts.stall;
+        if self.mark > 1 {
+            if self.watchdog.poll(cx, NUDGE.min(stall / 2)).is_pending() {
+                return Poll::Pending;
+            }
+            self.lower_mark();
+        }
+        match self.watchdog.poll(cx, stall) {
+            Poll::Ready(()) => Poll::Ready(NetFailure::TimedOut { during: "receiving the body", after: stall }),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    /// Raises the mark to what is worth waking for. It stays low once it has been seen not to be
+    /// reached.
+    fn raise_mark(&mut self, wanted: u64) {
+        let left = match self.body {
+            BodyLeft::Bytes(left) => left.min(wanted),
+            BodyLeft::Chunks | BodyLeft::UntilClose => return,
+        };
+        let mark = self.low_water.min(left);
+        if mark < MARK_WORTH_SETTING && self.mark == 1 || self.watchdog.still_for() >= NUDGE {
+            return;
+        }
+        self.set_mark(mark.clamp(1, i32::MAX as u64) as i32);
+    }
+
+    fn lower_mark(&mut self) {
+        self.set_mark(1);
+    }
+
+    fn set_mark(&mut self, mark: i32) {
+        // A socket that will not take the mark still receives every byte, only in more wake-ups.
+        if self.mark != mark && self.transport.set_low_water_mark(mark).is_ok() {
+            self.mark = mark;
+        }
+    }
+
+    fn poll_input(
+        &mut self,
+        cx: &mut Context<'_>,
+        ask: usize,
+        during: &'static str,
+        patience: Duration,
+    ) -> Poll<Result<usize, NetFailure>> {
+        self.lower_mark();
+        match self.transport.poll_receive(cx, (&mut self.input).limit(ask)) {
+            Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(self.ended(during, Some(error)))),
+            Poll::Pending => match self.watchdog.poll(cx, patience) {
+                Poll::Ready(()) => Poll::Ready(Err(NetFailure::TimedOut { during, after: patience })),
+                Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+
+    /// The connection ended: before a byte of the answer, on a connection used before, it had
+    /// probably been closed while idle.
+    fn ended(&self, during: &'static str, source: Option<std::io::Error>) -> NetFailure {
+        if self.is_reused() && self.input.is_empty() {
+            NetFailure::Stale
+        } else {
+            NetFailure::Broken { during, source }
+        }
+    }
+}

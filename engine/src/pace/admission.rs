@@ -1,0 +1,145 @@
+//! The budget: requests in flight, and bytes in flight and undelivered.
+//!
+//! Both are granted in the order asked for, so that neither one large object nor many small ones can
+//! starve the rest: a large object's workers queue again after every part.
+//!
+//! Memory is asked for before a place is: who has a place never waits for memory, so the two cannot
+//! lock each other. A request that must wait for memory all the same gives its place up meanwhile.
+//!
+//! Memory is lent from two halves. What an object needs before its size is known comes from the
+//! first half and is delivered or dropped without asking for more; what a larger object needs beyond
+//! that comes from the second half, all of it at once. So nobody waits for memory while holding some
+//! of the half that it waits for, and the halves cannot lock each other.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Memory is counted in pages, so that a semaphore's permits reach beyond any machine's memory.
+const PAGE: u64 = 4096;
+
+/// Gives its place back when dropped.
+pub(crate) struct RequestPermit {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Gives its bytes back when dropped.
+pub(crate) struct MemoryPermit {
+    permit: OwnedSemaphorePermit,
+    /// What came from the other half.
+    more: Option<OwnedSemaphorePermit>,
+}
+
+impl MemoryPermit {
+    /// Gives back all but `bytes`, once the true need is known.
+    pub(crate) fn shrink(&mut self, bytes: u64) {
+        let keep = pages(bytes) as usize;
+        let spare = self.permit.num_permits().saturating_sub(keep);
+        // Dropping the split part is what gives it back.
+        drop(self.permit.split(spare));
+    }
+
+    /// Keeps another permit for as long as this one.
+    pub(crate) fn join(&mut self, more: MemoryPermit) {
+        self.more = Some(more.permit);
+    }
+}
+
+pub(crate) struct Admission {
+    requests: Arc<Semaphore>,
+    first: Arc<Semaphore>,
+    rest: Arc<Semaphore>,
+    half: u32,
+}
+
+impl Admission {
+    pub(crate) fn new(requests: usize, memory: u64) -> Admission {
+        let half = pages(memory / 2).max(1);
+        Admission {
+            requests: Arc::new(Semaphore::new(requests)),
+            first: Arc::new(Semaphore::new(half as usize)),
+            rest: Arc::new(Semaphore::new(half as usize)),
+            half,
+        }
+    }
+
+    /// A place for one request.
+    pub(crate) async fn request(&self) -> RequestPermit {
+        RequestPermit { _permit: acquire(&self.requests, 1).await }
+    }
+
+    /// Room for `bytes` that will be delivered or dropped without asking for more. A need above half
+    /// the budget is granted when that half is free: it must be met some time.
+    pub(crate) async fn memory(&self, bytes: u64) -> MemoryPermit {
+        MemoryPermit { permit: acquire(&self.first, pages(bytes).min(self.half)).await, more: None }
+    }
+
+    /// The same, if it can be had at once.
+    pub(crate) fn memory_at_once(&self, bytes: u64) -> Option<MemoryPermit> {
+        let count = pages(bytes).min(self.half);
+        let permit = Arc::clone(&self.first).try_acquire_many_owned(count).ok()?;
+        Some(MemoryPermit { permit, more: None })
+    }
+
+    /// Room for what a large object needs beyond its first part.
+    pub(crate) async fn more_memory(&self, bytes: u64) -> MemoryPermit {
+        MemoryPermit { permit: acquire(&self.rest, pages(bytes).min(self.half)).await, more: None }
+    }
+
+    /// Places and bytes that are free, for tests that look for leaks.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> (usize, u64) {
+        let pages = self.first.available_permits() + self.rest.available_permits();
+        (self.requests.available_permits(), pages as u64 * PAGE)
+    }
+}
+
+async fn acquire(semaphore: &Arc<Semaphore>, count: u32) -> OwnedSemaphorePermit {
+    match Arc::clone(semaphore).acquire_many_owned(count).await {
+        Ok(permit) => permit,
+        // The semaphores of this room are never closed.
+        Err(_closed) => std::future::pending().await,
+    }
+}
+
+fn pages(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(PAGE)).unwrap_or(u32::MAX >> 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn memory_is_granted_up_to_the_budget_and_given_back() {
+        let admission = Admission::new(2, 64 * PAGE);
+        let mut first = admission.memory(32 * PAGE).await;
+        let second = tokio::time::timeout(Duration::from_millis(20), admission.memory(1)).await;
+        assert!(second.is_err(), "granted beyond the budget");
+        first.shrink(31 * PAGE);
+        let second = admission.memory(1).await;
+        drop((first, second));
+        assert_eq!(admission.free(), (2, 64 * PAGE));
+    }
+
+    #[tokio::test]
+    async fn a_need_above_the_budget_is_met_alone() {
+        let admission = Admission::new(1, 8 * PAGE);
+        let large = admission.more_memory(1 << 40).await;
+        let other = tokio::time::timeout(Duration::from_millis(20), admission.more_memory(1)).await;
+        assert!(other.is_err());
+        drop(large);
+        admission.more_memory(1).await;
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_wait_leaks_nothing() {
+        let admission = Admission::new(1, 8 * PAGE);
+        let held = admission.request().await;
+        let waiting = tokio::time::timeout(Duration::from_millis(10), admission.request()).await;
+        assert!(waiting.is_err());
+        drop(held);
+        assert_eq!(admission.free().0, 1);
+    }
+}

@@ -1,0 +1,117 @@
+//! When to try again, and for how long to wait first.
+//!
+//! Full jitter (a uniform wait between nothing and the cap) keeps a crowd of clients from returning
+//! together; the cap doubles with every attempt. A quota over the whole client keeps a failing
+//! service from being asked many times over: retries take tokens, successes bring some back. The
+//! quota's figures are those of the AWS SDKs' standard retry mode: 500 tokens, 5 for a retry, 10
+//! after a timeout, 1 back for a first-attempt success.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+const QUOTA: i64 = 500;
+const RETRY_COST: i64 = 5;
+const TIMEOUT_COST: i64 = 10;
+const SUCCESS_REFUND: i64 = 1;
+
+const FIRST_CAP: Duration = Duration::from_millis(50);
+/// A throttled request waits longer from the start: the server is over its limit, not broken.
+const FIRST_THROTTLED_CAP: Duration = Duration::from_millis(500);
+const LONGEST_CAP: Duration = Duration::from_secs(20);
+
+/// Whether a failure is worth another attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// Asking again would bring the same answer.
+    Never,
+    /// A reused connection turned out to be closed: at once, on a new one, at no cost.
+    AtOnce,
+    /// A passing fault.
+    Backoff,
+    /// A passing fault that has already cost its whole timeout.
+    AfterTimeout,
+    /// The server asked for fewer requests, perhaps for this long.
+    Throttled(Option<Duration>),
+}
+
+pub(crate) struct RetryPolicy {
+    max_attempts: u32,
+    tokens: AtomicI64,
+}
+
+impl RetryPolicy {
+    pub(crate) fn new(max_attempts: u32) -> RetryPolicy {
+        RetryPolicy { max_attempts, tokens: AtomicI64::new(QUOTA) }
+    }
+
+    /// How long to wait before attempt `attempts + 1`, or `None` to give up after `attempts`.
+    pub(crate) fn next(&self, retry: Retry, attempts: u32) -> Option<Duration> {
+        let (cost, first_cap, at_least) = match retry {
+            Retry::Never => return None,
+            Retry::AtOnce => return Some(Duration::ZERO),
+            Retry::Backoff => (RETRY_COST, FIRST_CAP, Duration::ZERO),
+            Retry::AfterTimeout => (TIMEOUT_COST, FIRST_CAP, Duration::ZERO),
+            Retry::Throttled(asked) => (RETRY_COST, FIRST_THROTTLED_CAP, asked.unwrap_or_default()),
+        };
+        if attempts >= self.max_attempts || !self.take(cost) {
+            return None;
+        }
+        let doublings = attempts.saturating_sub(1).min(16);
+        let cap = (first_cap * (1 << doublings)).min(LONGEST_CAP);
+        Some(at_least.min(LONGEST_CAP) + cap.mul_f64(fastrand::f64()))
+    }
+
+    /// A request that succeeded at the first attempt.
+    pub(crate) fn succeeded(&self) {
+        // Read first: the common case is a full quota, which costs no write to a shared line.
+        if self.tokens.load(Ordering::Relaxed) < QUOTA {
+            self.tokens.fetch_add(SUCCESS_REFUND, Ordering::Relaxed);
+        }
+    }
+
+    fn take(&self, cost: i64) -> bool {
+        let left = self.tokens.fetch_sub(cost, Ordering::Relaxed) - cost;
+        if left < 0 {
+            self.tokens.fetch_add(cost, Ordering::Relaxed);
+        }
+        left >= 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_stay_under_a_doubling_cap() {
+        let policy = RetryPolicy::new(10);
+        for attempts in 1..6 {
+            let cap = FIRST_CAP * (1 << (attempts - 1));
+            assert!(policy.next(Retry::Backoff, attempts).unwrap() <= cap);
+        }
+        let asked = Duration::from_secs(2);
+        assert!(policy.next(Retry::Throttled(Some(asked)), 1).unwrap() >= asked);
+        assert!(policy.next(Retry::Throttled(Some(Duration::MAX)), 1).unwrap() <= 2 * LONGEST_CAP);
+    }
+
+    #[test]
+    fn the_quota_runs_out_and_successes_bring_it_back() {
+        let policy = RetryPolicy::new(u32::MAX);
+        let granted = (0..1000).take_while(|_| policy.next(Retry::Backoff, 1).is_some()).count();
+        assert_eq!(granted as i64, QUOTA / RETRY_COST);
+        for _ in 0..RETRY_COST {
+            policy.succeeded();
+        }
+        assert!(policy.next(Retry::Backoff, 1).is_some());
+        assert!(policy.next(Retry::Backoff, 1).is_none());
+    }
+
+    #[test]
+    fn attempts_are_bounded_and_the_hopeless_is_not_tried() {
+        let policy = RetryPolicy::new(3);
+        assert!(policy.next(Retry::Backoff, 2).is_some());
+        assert!(policy.next(Retry::Backoff, 3).is_none());
+        assert!(policy.next(Retry::Never, 1).is_none());
+        assert_eq!(policy.next(Retry::AtOnce, 1), Some(Duration::ZERO));
+    }
+}

@@ -1,0 +1,277 @@
+//! Files that appear whole or not at all.
+//!
+//! A download is written, out of order, to a temporary name beside its target, and renamed onto it
+//! when every byte is there. Dropped before that, the temporary goes: a target is never half a file.
+//! All of it happens on the runtime's blocking threads.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::buffer::Slot;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Tells apart the temporaries of one process.
+static SERIAL: AtomicU64 = AtomicU64::new(0);
+
+/// The longest file name of the file systems in use.
+const NAME_MAX: usize = 255;
+
+/// A file that does not exist yet under its own name.
+pub(crate) struct PartialFile {
+    file: File,
+    temporary: Temporary,
+    target: PathBuf,
+}
+
+/// Removed when dropped, unless it was renamed.
+struct Temporary(Option<PathBuf>);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take() {
+            // Nobody is left to tell; the name says what it was.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl PartialFile {
+    /// Opens the temporary for `target`. With `make_folders`, missing folders above it are made.
+    pub(crate) async fn create(target: PathBuf, make_folders: bool) -> Result<Arc<PartialFile>> {
+        on_blocking_thread(move || create(target, make_folders).map(Arc::new)).await
+    }
+
+    /// Writes what is in the slot at `offset`.
+    pub(crate) async fn write_at(self: &Arc<Self>, slot: Slot, offset: u64) -> Result<()> {
+        let partial = Arc::clone(self);
+        on_blocking_thread(move || {
+            partial.file.write_all_at(slot.filled(), offset).map_err(|error| cannot_write(&partial.target, error))
+        })
+        .await
+    }
+
+    /// Every byte is there: the file takes its name.
+    pub(crate) async fn finish(self: Arc<Self>) -> Result<()> {
+        on_blocking_thread(move || {
+            let partial =
+                Arc::into_inner(self).ok_or_else(|| Error::new(ErrorKind::Io, "the file is still being written"))?;
+            rename(partial.temporary, &partial.target)
+        })
+        .await
+    }
+}
+
+/// Writes a file that is in memory whole: one trip to a blocking thread.
+pub(crate) async fn write_file(target: PathBuf, content: crate::buffer::Buffer, make_folders: bool) -> Result<()> {
+    on_blocking_thread(move || {
+        let mut partial = create(target, make_folders)?;
+        partial.file.write_all(&content).map_err(|error| cannot_write(&partial.target, error))?;
+        rename(partial.temporary, &partial.target)
+    })
+    .await
+}
+
+fn create(target: PathBuf, make_folders: bool) -> Result<PartialFile> {
+    // Following links: a rename onto a link to a device would replace the link.
+    match std::fs::metadata(&target) {
+        Ok(found) if found.is_dir() => {
+            return Err(Error::new(ErrorKind::Io, format!("{} is a folder, not a file", target.display())));
+        }
+        Ok(found) if !found.is_file() => {
+            return Err(Error::new(
+                ErrorKind::Io,
+                format!("{} is not a regular file, and would be replaced by one", target.display()),
+            )
+            .with_hint("write to standard output instead"));
+        }
+        _ => {}
+    }
+    let temporary = temporary_name(&target)?;
+    let mut opened = open_new(&temporary);
+    if make_folders
+        && matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound)
+        && let Some(folder) = temporary.parent()
+    {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Error::io(format!("the folder {} cannot be made", folder.display()), error))?;
+        opened = open_new(&temporary);
+    }
+    let file = opened.map_err(|error| cannot_write(&target, error))?;
+    Ok(PartialFile { file, temporary: Temporary(Some(temporary)), target })
+}
+
+fn open_new(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+fn rename(mut temporary: Temporary, target: &Path) -> Result<()> {
+    let Some(path) = temporary.0.as_ref() else { return Ok(()) };
+    std::fs::rename(path, target).map_err(|error| cannot_write(target, error))?;
+    temporary.0 = None;
+    Ok(())
+}
+
+/// `.name.PID-N.wirespeed-partial` beside the target, the name cut where all would be too long.
+fn temporary_name(target: &Path) -> Result<PathBuf> {
+    let name = target
+        .file_name()
+        .ok_or_else(|| Error::new(ErrorKind::Config, format!("{} does not name a file", target.display())))?;
+    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
+    let ending = format!(".{}-{serial}.wirespeed-partial", std::process::id());
+    let name = name.to_string_lossy();
+    let mut cut = name.len().min(NAME_MAX - 1 - ending.len());
+    while !name.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    Ok(target.with_file_name(format!(".{}{ending}", &name[..cut])))
+}
+
+fn cannot_write(target: &Path, error: io::Error) -> Error {
+    let hint = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some("free some space"),
+        io::ErrorKind::NotFound => Some("make its folder first"),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            Some("choose a folder that can be written to")
+        }
+        _ => None,
+    };
+    let error = Error::io(format!("{} cannot be written", target.display()), error);
+    match hint {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+/// Runs blocking work; a panic in it becomes an error.
+pub(crate) async fn on_blocking_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| Err(Error::new(ErrorKind::Cancelled, "the runtime stopped").with_source(error)))
+}
+
+/// A local file to upload, and what it looked like when it was opened.
+pub(crate) struct SourceFile {
+    file: File,
+    path: PathBuf,
+    size: u64,
+    modified: Option<std::time::SystemTime>,
+}
+
+impl SourceFile {
+    pub(crate) async fn open(path: PathBuf) -> Result<Arc<SourceFile>> {
+        on_blocking_thread(move || {
+            let cannot_read = |error| Error::io(format!("{} cannot be read", path.display()), error);
+            // Asked before opening: opening a pipe without a writer would wait for one.
+            let found = std::fs::metadata(&path).map_err(cannot_read)?;
+            if !found.is_file() {
+                return Err(Error::new(ErrorKind::Io, format!("{} is not a regular file", path.display())));
+            }
+            let file = File::open(&path).map_err(cannot_read)?;
+            let found = file.metadata().map_err(cannot_read)?;
+            let (size, modified) = (found.len(), found.modified().ok());
+            Ok(Arc::new(SourceFile { file, path, size, modified }))
+        })
+        .await
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Reads `length` bytes at `offset` into the slot. A file that has become shorter is an error.
+    pub(crate) async fn read_at(self: &Arc<Self>, mut slot: Slot, offset: u64, length: usize) -> Result<Slot> {
+        let source = Arc::clone(self);
+        on_blocking_thread(move || {
+            while slot.filled().len() < length {
+                let done = slot.filled().len();
+                let read = slot
+                    .read_at(&source.file, offset + done as u64, length - done)
+                    .map_err(|error| Error::io(format!("{} cannot be read", source.path.display()), error))?;
+                if read == 0 {
+                    return Err(source.changed("it became shorter"));
+                }
+            }
+            Ok(slot)
+        })
+        .await
+    }
+
+    /// Refuses a file that was written to while it was being read.
+    pub(crate) async fn check_unchanged(self: &Arc<Self>) -> Result<()> {
+        let source = Arc::clone(self);
+        on_blocking_thread(move || {
+            let found = source
+                .file
+                .metadata()
+                .map_err(|error| Error::io(format!("{} cannot be read", source.path.display()), error))?;
+            if found.len() != source.size {
+                return Err(source.changed("its length is another"));
+            }
+            if found.modified().ok() != source.modified {
+                return Err(source.changed("it was written to"));
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    fn changed(&self, how: &str) -> Error {
+        Error::new(ErrorKind::Integrity, format!("{} changed while it was being uploaded: {how}", self.path.display()))
+            .with_hint("upload it when nothing writes to it")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names_in(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    #[tokio::test]
+    async fn a_dropped_file_leaves_the_target_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("f");
+        std::fs::write(&target, "old").unwrap();
+        drop(PartialFile::create(target.clone(), false).await.unwrap());
+        assert_eq!(names_in(folder.path()), ["f"]);
+        assert_eq!(std::fs::read(&target).unwrap(), b"old");
+    }
+
+    #[tokio::test]
+    async fn a_finished_file_takes_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a/b/f");
+        let file = PartialFile::create(target.clone(), true).await.unwrap();
+        file.finish().await.unwrap();
+        assert_eq!(names_in(target.parent().unwrap()), ["f"]);
+    }
+
+    #[tokio::test]
+    async fn a_name_of_the_longest_length_still_has_a_temporary() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("ü".repeat(127));
+        PartialFile::create(target.clone(), false).await.unwrap().finish().await.unwrap();
+        assert!(target.exists());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_file_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for target in [folder.path().to_owned(), PathBuf::from("/dev/null"), PathBuf::from("/")] {
+            assert!(PartialFile::create(target, false).await.is_err());
+        }
+        let missing = PartialFile::create(folder.path().join("no/f"), false).await.err().unwrap();
+        assert!(missing.to_string().contains("make its folder first"), "{missing}");
+    }
+}

@@ -1,0 +1,390 @@
+//! GET: an object, or a range of it, into memory, into a file, or through a writer.
+//!
+//! No question is asked before the answer: the first request is for the first part, and its head
+//! brings the size and the version. Then there is a destination, cut into parts that a crew of
+//! workers asks for, each received at its final offset.
+
+use std::ops::{Bound, Range, RangeBounds};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::Engine;
+use super::file::PartialFile;
+use super::head::ObjectInfo;
+use super::ordered;
+use super::part::{Begun, RangeText, Sink, Source, reserve};
+use super::refusal::Failure;
+use super::request::{Attempts, Call, Subject};
+use super::version::{Accepted, Version, accept_range};
+use super::workers::run_together;
+use crate::buffer::{Buffer, FreezeError, Slot, Target, lend_blocking};
+use crate::error::{Error, ErrorKind, Result};
+use crate::metrics::Progress;
+use crate::net::Connection;
+use crate::plan::{DownloadParts, download_parts};
+use crate::wire::request::Method;
+
+/// An object in memory.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Object {
+    /// The bytes asked for.
+    pub body: Buffer,
+    /// What the server says of the object.
+    pub info: ObjectInfo,
+}
+
+/// A GET that has not been sent; made by [`Client::get`](crate::Client::get).
+#[must_use = "nothing is sent until a destination is chosen"]
+pub struct Get {
+    engine: Arc<Engine>,
+    bucket: String,
+    key: String,
+    range: Range<u64>,
+    progress: Option<Progress>,
+}
+
+impl Get {
+    pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Get {
+        Get { engine, bucket, key, range: 0..u64::MAX, progress: None }
+    }
+
+    /// Only these bytes of the object. A range that reaches beyond the object's end is cut there;
+    /// one that begins beyond it is an error.
+    pub fn range(mut self, range: impl RangeBounds<u64>) -> Get {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => u64::MAX,
+        };
+        self.range = start..end;
+        self
+    }
+
+    /// Counts the bytes as they arrive.
+    pub fn progress(mut self, progress: Progress) -> Get {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Into memory that the engine owns: pooled, never zeroed, given back when the last clone of
+    /// the buffer is dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] where there is no such object, [`ErrorKind::Precondition`] where it
+    /// changed while it was read, [`ErrorKind::Integrity`] where the server sent something else than
+    /// was asked for, and the others as their kinds say.
+    pub async fn buffer(self) -> Result<Object> {
+        let subject = self.subject()?;
+        let explain = |error| subject.explain(error);
+        let mut kept = None;
+        let opened = self.open(&subject, &mut kept).await?;
+        let engine = Arc::clone(&opened.source.engine);
+        let mut target = reserve(&engine, opened.length()).map_err(explain)?;
+        let slot = target.whole();
+        let info = opened.into_memory(slot, &mut kept).await?;
+        engine.put_back(&subject, kept);
+        let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
+        Ok(Object { body, info })
+    }
+
+    /// Into memory of the caller's, which is given back with how many bytes were written at its
+    /// front. What lies behind them is left alone.
+    ///
+    /// The destination moves into the engine for as long as a task may write to it; if the future is
+    /// dropped, it is dropped after them.
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`], and [`ErrorKind::Config`] where the object is larger than the
+    /// destination.
+    pub async fn into_owned<D>(self, destination: D) -> Result<(D, u64, ObjectInfo)>
+    where
+        D: AsMut<[u8]> + Send + 'static,
+    {
+        let subject = self.subject()?;
+        let mut target = Target::from_owner(destination);
+        let slot = target.whole();
+        let (length, info) = self.fill(&subject, slot).await?;
+        let destination =
+            target.recover().map_err(|error| subject.explain(Error::new(ErrorKind::Cancelled, error.to_string())))?;
+        Ok((destination, length, info))
+    }
+
+    /// Into borrowed memory, blocking until no task can write to it any more. Returns how many
+    /// bytes were written at its front.
+    ///
+    /// For threads that are not the runtime's own: it waits on `runtime`.
+    ///
+    /// # Errors
+    /// Those of [`Get::into_owned`].
+    ///
+    /// # Panics
+    /// As [`Handle::block_on`](tokio::runtime::Handle::block_on): when called from async code.
+    pub fn into_slice_blocking(
+        self,
+        destination: &mut [u8],
+        runtime: &tokio::runtime::Handle,
+    ) -> Result<(u64, ObjectInfo)> {
+        lend_blocking(destination, |slot| {
+            runtime.block_on(async {
+                let subject = self.subject()?;
+                self.fill(&subject, slot).await
+            })
+        })
+    }
+
+    /// Into a file: written out of order to a temporary name beside it, renamed when whole. The
+    /// folder must exist; a file of that name is replaced.
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`], and [`ErrorKind::Io`] where the file cannot be written. The target
+    /// is then as it was.
+    pub async fn file(self, path: impl Into<PathBuf>) -> Result<ObjectInfo> {
+        let subject = self.subject()?;
+        let mut kept = None;
+        let opened = self.open(&subject, &mut kept).await?;
+        let engine = Arc::clone(&opened.source.engine);
+        let info = opened.into_file(path.into(), false, &mut kept).await?;
+        engine.put_back(&subject, kept);
+        Ok(info)
+    }
+
+    /// Receives every byte and keeps none: to measure, or to see that an object can be read.
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`].
+    pub async fn discard(self) -> Result<ObjectInfo> {
+        let subject = self.subject()?;
+        let mut kept = None;
+        let opened = self.open(&subject, &mut kept).await?;
+        let engine = Arc::clone(&opened.source.engine);
+        let info = opened.discard(&mut kept).await?;
+        engine.put_back(&subject, kept);
+        Ok(info)
+    }
+
+    /// In order, through a window of parts that are fetched ahead: at most the memory budget is held
+    /// whatever the object's size.
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`], and [`ErrorKind::Io`] where the writer fails.
+    pub async fn writer(self, writer: impl tokio::io::AsyncWrite + Unpin + Send) -> Result<ObjectInfo> {
+        let subject = self.subject()?;
+        let engine = Arc::clone(&self.engine);
+        let permit = engine.pace.admission.memory(engine.pace.part_size()).await;
+        let opened = self.open(&subject, &mut None).await?;
+        ordered::write(opened, permit, writer).await
+    }
+
+    fn subject(&self) -> Result<Subject> {
+        Subject::key(&self.engine, "get", &self.bucket, &self.key)
+    }
+
+    /// Fills the front of the slot; how many bytes that took, and what the object is.
+    async fn fill(self, subject: &Subject, slot: Slot) -> Result<(u64, ObjectInfo)> {
+        let mut kept = None;
+        let opened = self.open(subject, &mut kept).await?;
+        let engine = Arc::clone(&opened.source.engine);
+        let length = opened.length();
+        let info = opened.into_slice(slot, &mut kept).await?;
+        engine.put_back(subject, kept);
+        Ok((length, info))
+    }
+
+    async fn open(self, subject: &Subject, kept: &mut Option<Connection>) -> Result<Opened> {
+        if self.range.is_empty() {
+            return Err(subject.explain(Error::new(ErrorKind::Config, "the range is empty")));
+        }
+        open(&self.engine, subject.clone(), self.range, self.progress, kept).await
+    }
+}
+
+/// A download whose first answer has begun.
+pub(crate) struct Opened {
+    pub(crate) source: Source,
+    pub(crate) info: ObjectInfo,
+    /// The bytes of the object that are wanted.
+    pub(crate) wanted: Range<u64>,
+    /// The first part and its answer; `None` for an empty object.
+    pub(crate) first: Option<(Range<u64>, Begun)>,
+}
+
+/// Sends the first request: the first part of `range`, whatever the object's size turns out to be.
+pub(crate) async fn open(
+    engine: &Arc<Engine>,
+    subject: Subject,
+    range: Range<u64>,
+    progress: Option<Progress>,
+    kept: &mut Option<Connection>,
+) -> Result<Opened> {
+    engine.keep_house();
+    let first = range.start..range.end.min(range.start.saturating_add(engine.pace.part_size()));
+    let mut range_text = RangeText::default();
+    let headers = [("range", range_text.write(&first))];
+    let call = Call { headers: &headers, into_slot: true, ..Call::new(Method::Get) };
+    let mut attempts = Attempts::new();
+    loop {
+        attempts.begin();
+        let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
+            let Accepted { range, size } = accept_range(head, &first, None)?;
+            Ok((range, Version::of(head, size), ObjectInfo::of(head, size)))
+        });
+        match begun.await {
+            Ok((exchange, (arriving, version, info))) => {
+                let wanted = range.start..range.end.min(version.size);
+                let source = Source { engine: Arc::clone(engine), subject, version, progress };
+                if wanted.is_empty() {
+                    exchange.end(engine, 0, kept);
+                    return Ok(Opened { source, info, wanted, first: None });
+                }
+                // A server that ignores ranges sends all of the object at once.
+                let part = arriving.start..arriving.end.min(wanted.end);
+                let begun = Begun { exchange, attempts };
+                return Ok(Opened { source, info, wanted, first: Some((part, begun)) });
+            }
+            Err(Failure { object_size: Some(0), .. }) if range.start == 0 => {
+                let version = Version { size: 0, etag: None, version_id: None, last_modified: None };
+                let source = Source { engine: Arc::clone(engine), subject, version, progress };
+                let info = ObjectInfo::default();
+                return Ok(Opened { source, info, wanted: 0..0, first: None });
+            }
+            Err(failure) => attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?,
+        }
+    }
+}
+
+impl Opened {
+    /// How many bytes are wanted.
+    pub(crate) fn length(&self) -> u64 {
+        self.wanted.end - self.wanted.start
+    }
+
+    async fn into_slice(self, mut slot: Slot, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
+        let room = slot.remaining() as u64;
+        let length = self.length();
+        if length > room {
+            let error = Error::new(
+                ErrorKind::Config,
+                format!("the destination has room for {room} bytes, and {length} are to be read"),
+            );
+            return Err(self.source.subject.explain(error.with_hint("read a range, or make room")));
+        }
+        // The cast is exact: `length` is at most the slot's own length.
+        let front = slot.split_to(length as usize);
+        drop(slot);
+        self.into_memory(front, kept).await
+    }
+
+    /// `slot` has exactly the wanted length.
+    pub(crate) async fn into_memory(self, slot: Slot, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
+        self.run(Destination::Memory(slot), kept).await
+    }
+
+    pub(crate) async fn into_file(
+        self,
+        path: PathBuf,
+        make_folders: bool,
+        kept: &mut Option<Connection>,
+    ) -> Result<ObjectInfo> {
+        let subject = self.source.subject.clone();
+        let explain = |error| subject.explain(error);
+        let file = PartialFile::create(path, make_folders).await.map_err(explain)?;
+        let info = self.run(Destination::File(Arc::clone(&file)), kept).await?;
+        file.finish().await.map_err(explain)?;
+        Ok(info)
+    }
+
+    pub(crate) async fn discard(self, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
+        self.run(Destination::Discard, kept).await
+    }
+
+    async fn run(self, destination: Destination, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
+        let Opened { source, info, wanted, first } = self;
+        let progress = source.progress.clone();
+        if let Some((first, begun)) = first {
+            let pace = &source.engine.pace;
+            let rest = download_parts(first.end..wanted.end, pace.part_size());
+            let others = pace.workers(rest.len().saturating_add(1)) - 1;
+            let mut parts = Parts { rest, next: 0, destination, origin: wanted.start };
+            let sink = parts.sink(&first);
+            if others == 0 && parts.rest.len() == 0 {
+                // One part, one request: no crew.
+                source.fetch(first, sink, Some(begun), kept).await?;
+            } else {
+                let parts = Arc::new(Mutex::new(parts));
+                let source = Arc::new(source);
+                let begun = Some((first, sink, begun));
+                let lead = work(Arc::clone(&source), Arc::clone(&parts), begun, kept.take());
+                let crew = (0..others).map(|_| work(Arc::clone(&source), Arc::clone(&parts), None, None));
+                run_together(lead, crew).await?;
+            }
+        }
+        if let Some(progress) = &progress {
+            progress.add_object();
+        }
+        Ok(info)
+    }
+}
+
+/// Where a download's bytes go.
+enum Destination {
+    /// The slot over what has not been handed out yet.
+    Memory(Slot),
+    File(Arc<PartialFile>),
+    Discard,
+}
+
+/// The parts that no worker has taken yet.
+struct Parts {
+    rest: DownloadParts,
+    next: u64,
+    destination: Destination,
+    origin: u64,
+}
+
+impl Parts {
+    fn take(&mut self) -> Option<(Range<u64>, Sink)> {
+        let range = self.rest.get(self.next)?;
+        self.next += 1;
+        let sink = self.sink(&range);
+        Some((range, sink))
+    }
+
+    /// Parts are handed out in order, so the part's slot is the front of what is left.
+    fn sink(&mut self, range: &Range<u64>) -> Sink {
+        match &mut self.destination {
+            Destination::Memory(slot) => Sink::Memory(slot.split_to((range.end - range.start) as usize)),
+            Destination::File(file) => Sink::File(Arc::clone(file), self.origin),
+            Destination::Discard => Sink::Discard,
+        }
+    }
+}
+
+/// One worker: part after part, on one connection for as long as it lasts.
+async fn work(
+    source: Arc<Source>,
+    parts: Arc<Mutex<Parts>>,
+    begun: Option<(Range<u64>, Sink, Begun)>,
+    mut kept: Option<Connection>,
+) -> Result<()> {
+    if let Some((range, sink, begun)) = begun {
+        source.fetch(range, sink, Some(begun), &mut kept).await?;
+    }
+    loop {
+        let taken = parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some((range, sink)) = taken else { break };
+        source.fetch(range, sink, None, &mut kept).await?;
+    }
+    source.engine.put_back(&source.subject, kept);
+    Ok(())
+}
+
+/// Every part came in, and yet bytes are missing: the engine's own mistake, never handed on.
+pub(crate) fn incomplete(error: &FreezeError) -> Error {
+    Error::new(ErrorKind::Integrity, format!("not every byte arrived: {error}"))
+}

@@ -1,0 +1,217 @@
+//! GET of many objects in one call: small ones are one request each, large ones are cut into parts,
+//! and all share the client's places and budget.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_core::Stream;
+
+use super::Engine;
+use super::file::write_file;
+use super::get::{Object, Opened, incomplete, open};
+use super::head::ObjectInfo;
+use super::many::{Items, Outcomes, Worker, start};
+use super::part::reserve;
+use super::request::Subject;
+use crate::error::Result;
+use crate::metrics::Progress;
+use crate::net::Connection;
+use crate::pace::MemoryPermit;
+
+/// GETs that have not been sent; made by [`Client::get_many`](crate::Client::get_many).
+#[must_use = "nothing is sent until a destination is chosen"]
+pub struct GetMany {
+    engine: Arc<Engine>,
+    bucket: String,
+    progress: Option<Progress>,
+}
+
+impl GetMany {
+    pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> GetMany {
+        GetMany { engine, bucket, progress: None }
+    }
+
+    /// Counts bytes and objects as they arrive.
+    pub fn progress(mut self, progress: Progress) -> GetMany {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Each object into memory that the engine owns, as they finish. What has not been taken from
+    /// the stream counts against the memory budget, so a slow reader slows the downloads.
+    ///
+    /// # Errors
+    /// At once, where the bucket's name cannot exist. Each object's own are in the stream; one
+    /// object's failure does not stop the others.
+    pub fn buffers<K>(self, keys: K) -> Result<Outcomes<Object>>
+    where
+        K: IntoIterator<Item = String>,
+        K::IntoIter: Send + 'static,
+    {
+        self.start(Items::known(keys), |getter| Buffers(getter))
+    }
+
+    /// Receives each object and keeps no byte.
+    ///
+    /// # Errors
+    /// Those of [`GetMany::buffers`].
+    pub fn discard<K>(self, keys: K) -> Result<Outcomes<ObjectInfo>>
+    where
+        K: IntoIterator<Item = String>,
+        K::IntoIter: Send + 'static,
+    {
+        self.start(Items::known(keys), |getter| Discard(getter))
+    }
+
+    /// Each object into a file of its own, named beside its key; missing folders are made. A file
+    /// appears when it is whole.
+    ///
+    /// # Errors
+    /// Those of [`GetMany::buffers`].
+    pub fn files<K>(self, targets: K) -> Result<Outcomes<ObjectInfo>>
+    where
+        K: IntoIterator<Item = (String, PathBuf)>,
+        K::IntoIter: Send + 'static,
+    {
+        self.start(Items::known(targets), |getter| Files(getter))
+    }
+
+    /// The same from keys that are still being found: downloads begin with the first.
+    ///
+    /// # Errors
+    /// Those of [`GetMany::buffers`].
+    pub fn files_from(
+        self,
+        targets: impl Stream<Item = (String, PathBuf)> + Send + 'static,
+    ) -> Result<Outcomes<ObjectInfo>> {
+        self.start(Items::found(targets), |getter| Files(getter))
+    }
+
+    fn start<I, T, W>(self, items: Items<I>, worker: impl Fn(Getter) -> W) -> Result<Outcomes<T>>
+    where
+        I: Send + 'static,
+        T: Send + 'static,
+        W: Worker<I, T>,
+    {
+        let GetMany { engine, bucket, progress } = self;
+        let bucket = Subject::bucket(&engine, "get", &bucket)?;
+        let workers = engine.pace.workers(usize::MAX);
+        Ok(start(items, workers, || {
+            worker(Getter {
+                engine: Arc::clone(&engine),
+                bucket: bucket.clone(),
+                progress: progress.clone(),
+                kept: None,
+            })
+        }))
+    }
+}
+
+/// What the workers share, whatever their destination.
+struct Getter {
+    engine: Arc<Engine>,
+    bucket: Subject,
+    progress: Option<Progress>,
+    kept: Option<Connection>,
+}
+
+impl Getter {
+    async fn open(&mut self, key: &str) -> Result<Opened> {
+        let subject = self.bucket.with_key(key)?;
+        open(&self.engine, subject, 0..u64::MAX, self.progress.clone(), &mut self.kept).await
+    }
+
+    /// Receives into the engine's memory. The budget is asked for one part's room before the size is
+    /// known, since the bytes come with the answer, and for what a larger object needs after that.
+    async fn buffer(&mut self, key: &str) -> Result<(Object, MemoryPermit)> {
+        let first = self.engine.pace.part_size();
+        let mut permit = self.engine.pace.admission.memory(first).await;
+        let mut opened = self.open(key).await?;
+        let length = opened.length();
+        match (length.checked_sub(first), &mut opened.first) {
+            (Some(more @ 1..), Some((_, begun))) => {
+                let more = self.engine.pace.admission.more_memory(more);
+                permit.join(begun.exchange.wait_for_memory(&self.engine, more).await);
+            }
+            _ => permit.shrink(length),
+        }
+        let subject = opened.source.subject.clone();
+        let explain = |error| subject.explain(error);
+        let mut target = reserve(&self.engine, length).map_err(explain)?;
+        let slot = target.whole();
+        let info = opened.into_memory(slot, &mut self.kept).await?;
+        let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
+        Ok((Object { body, info }, permit))
+    }
+
+    fn retire(self) {
+        self.engine.put_back(&self.bucket, self.kept);
+    }
+}
+
+struct Buffers(Getter);
+
+impl Worker<String, Object> for Buffers {
+    async fn work(&mut self, key: String) -> (Result<Object>, Option<MemoryPermit>) {
+        match self.0.buffer(&key).await {
+            Ok((object, permit)) => (Ok(object), Some(permit)),
+            Err(error) => (Err(error), None),
+        }
+    }
+
+    fn retire(self) {
+        self.0.retire();
+    }
+}
+
+struct Discard(Getter);
+
+impl Worker<String, ObjectInfo> for Discard {
+    async fn work(&mut self, key: String) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
+        let discarded = async {
+            let opened = self.0.open(&key).await?;
+            opened.discard(&mut self.0.kept).await
+        };
+        (discarded.await, None)
+    }
+
+    fn retire(self) {
+        self.0.retire();
+    }
+}
+
+struct Files(Getter);
+
+impl Files {
+    async fn file(&mut self, key: &str, path: PathBuf) -> Result<ObjectInfo> {
+        let getter = &mut self.0;
+        let part = getter.engine.pace.part_size();
+        let mut permit = getter.engine.pace.admission.memory(part).await;
+        let opened = getter.open(key).await?;
+        let length = opened.length();
+        if length > part {
+            drop(permit);
+            return opened.into_file(path, true, &mut getter.kept).await;
+        }
+        // Small enough to be received whole: opened, written and renamed in one go.
+        permit.shrink(length);
+        let subject = opened.source.subject.clone();
+        let explain = |error| subject.explain(error);
+        let mut target = reserve(&getter.engine, length).map_err(explain)?;
+        let slot = target.whole();
+        let info = opened.into_memory(slot, &mut getter.kept).await?;
+        let content = target.freeze().map_err(|error| explain(incomplete(&error)))?;
+        write_file(path, content, true).await.map_err(explain)?;
+        Ok(info)
+    }
+}
+
+impl Worker<(String, PathBuf), ObjectInfo> for Files {
+    async fn work(&mut self, (key, path): (String, PathBuf)) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
+        (self.file(&key, path).await, None)
+    }
+
+    fn retire(self) {
+        self.0.retire();
+    }
+}

@@ -1,0 +1,118 @@
+//! One call, many objects: a crew of workers over one source of items, and what comes of each as it
+//! comes.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use futures_core::Stream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::error::Result;
+use crate::pace::MemoryPermit;
+
+/// What comes of each item: its index in the order given, and its result. A [`Stream`], or call
+/// [`Outcomes::next`]. Dropped, it stops what is in flight.
+pub struct Outcomes<T> {
+    receiver: mpsc::Receiver<Outcome<T>>,
+    _crew: JoinSet<()>,
+}
+
+pub(crate) struct Outcome<T> {
+    pub(crate) index: usize,
+    pub(crate) result: Result<T>,
+    /// The budget for what is delivered: until then it is the engine's.
+    pub(crate) permit: Option<MemoryPermit>,
+}
+
+impl<T> Outcomes<T> {
+    /// The next object that has finished; `None` after the last.
+    pub async fn next(&mut self) -> Option<(usize, Result<T>)> {
+        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+}
+
+impl<T> Stream for Outcomes<T> {
+    type Item = (usize, Result<T>);
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let arrived = ready!(self.receiver.poll_recv(cx));
+        Poll::Ready(arrived.map(|Outcome { index, result, permit }| {
+            drop(permit);
+            (index, result)
+        }))
+    }
+}
+
+/// Where items come from: known at once, or still being found.
+pub(crate) enum Items<I> {
+    Known(Mutex<(usize, Box<dyn Iterator<Item = I> + Send>)>),
+    Found(tokio::sync::Mutex<(usize, Pin<Box<dyn Stream<Item = I> + Send>>)>),
+}
+
+impl<I> Items<I> {
+    pub(crate) fn known<It>(items: It) -> Items<I>
+    where
+        It: IntoIterator<Item = I>,
+        It::IntoIter: Send + 'static,
+    {
+        Items::Known(Mutex::new((0, Box::new(items.into_iter()))))
+    }
+
+    pub(crate) fn found(items: impl Stream<Item = I> + Send + 'static) -> Items<I> {
+        Items::Found(tokio::sync::Mutex::new((0, Box::pin(items))))
+    }
+
+    async fn take(&self) -> Option<(usize, I)> {
+        match self {
+            Items::Known(items) => {
+                let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
+                let item = items.1.next()?;
+                items.0 += 1;
+                Some((items.0 - 1, item))
+            }
+            Items::Found(items) => {
+                let mut items = items.lock().await;
+                let item = std::future::poll_fn(|cx| items.1.as_mut().poll_next(cx)).await?;
+                items.0 += 1;
+                Some((items.0 - 1, item))
+            }
+        }
+    }
+}
+
+/// What one task of the crew does with its items.
+pub(crate) trait Worker<I, T>: Send + 'static {
+    /// Does one item. The permit covers what the result holds until it is delivered.
+    fn work(&mut self, item: I) -> impl Future<Output = (Result<T>, Option<MemoryPermit>)> + Send;
+
+    /// There are no more items.
+    fn retire(self);
+}
+
+/// Starts `workers` tasks over the items.
+pub(crate) fn start<I, T, W>(items: Items<I>, workers: usize, hire: impl Fn() -> W) -> Outcomes<T>
+where
+    I: Send + 'static,
+    T: Send + 'static,
+    W: Worker<I, T>,
+{
+    let items = Arc::new(items);
+    let (sender, receiver) = mpsc::channel(workers.max(1));
+    let mut crew = JoinSet::new();
+    for _ in 0..workers {
+        let (items, sender, mut worker) = (Arc::clone(&items), sender.clone(), hire());
+        crew.spawn(async move {
+            while let Some((index, item)) = items.take().await {
+                let (result, permit) = worker.work(item).await;
+                if sender.send(Outcome { index, result, permit }).await.is_err() {
+                    return;
+                }
+            }
+            worker.retire();
+        });
+    }
+    Outcomes { receiver, _crew: crew }
+}

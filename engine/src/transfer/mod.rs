@@ -1,0 +1,133 @@
+//! The verbs: each drives a plan through `pace` and `net`.
+//!
+//! One file a verb. [`Engine`] is what they share: where requests go, who signs them, the connections,
+//! the memory and the budget. A verb is a builder; what it runs is plain async code over
+//! [`request`], which sends one request and judges its answer. Bytes pass from the socket into
+//! the slot that a part was given ([`part`]), and nowhere else.
+
+pub(crate) mod bucket;
+pub(crate) mod delete;
+pub(crate) mod file;
+pub(crate) mod get;
+pub(crate) mod get_many;
+pub(crate) mod head;
+pub(crate) mod list;
+pub(crate) mod many;
+mod ordered;
+mod part;
+pub(crate) mod put;
+pub(crate) mod put_many;
+mod refusal;
+mod request;
+mod upload;
+mod version;
+mod workers;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::buffer;
+use crate::config::Config;
+use crate::error::Result;
+use crate::metrics::{Counters, Metrics, Observer};
+use crate::net::{ConnectionPool, Endpoint};
+use crate::pace::Pace;
+use crate::wire::sign::Signer;
+
+/// How often idle connections and memory are looked through.
+const TICK: Duration = Duration::from_secs(5);
+
+/// How many tasks may be cleaning up at once; far above what a client can have.
+const CLEANUPS: u32 = 1 << 20;
+
+/// What all verbs of one client share.
+pub(crate) struct Engine {
+    pub(crate) config: Config,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) signer: Option<Signer>,
+    pub(crate) connections: ConnectionPool,
+    pub(crate) memory: buffer::Pool,
+    pub(crate) pace: Pace,
+    pub(crate) counters: Counters,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// A permit is held by every task that cleans up after a cancelled operation.
+    cleanups: Arc<Semaphore>,
+    ticking: std::sync::atomic::AtomicBool,
+}
+
+impl Engine {
+    pub(crate) fn new(
+        config: Config,
+        endpoint: Endpoint,
+        signer: Option<Signer>,
+        connections: ConnectionPool,
+        memory: buffer::Pool,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Engine {
+        Engine {
+            pace: Pace::new(&config),
+            config,
+            endpoint,
+            signer,
+            connections,
+            memory,
+            counters: Counters::default(),
+            observer,
+            cleanups: Arc::new(Semaphore::new(CLEANUPS as usize)),
+            ticking: std::sync::atomic::AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn metrics(&self) -> Metrics {
+        let memory = self.memory.stats();
+        Metrics {
+            connections_opened: self.connections.opened(),
+            connections_idle: self.connections.idle() as u64,
+            memory_in_use: memory.in_use as u64,
+            memory_idle: memory.idle as u64,
+            ..self.counters.snapshot()
+        }
+    }
+
+    /// Starts the task that closes idle connections and gives back idle memory, once; it ends with
+    /// the client.
+    pub(crate) fn keep_house(self: &Arc<Engine>) {
+        use std::sync::atomic::Ordering;
+        if self.ticking.load(Ordering::Relaxed) || self.ticking.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let engine = Arc::downgrade(self);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(TICK).await;
+                let Some(engine) = engine.upgrade() else { return };
+                engine.connections.close_idle();
+                engine.memory.trim();
+            }
+        });
+    }
+
+    /// Runs `work` to its end even when the operation that asked for it is gone.
+    pub(crate) fn clean_up(self: &Arc<Engine>, work: impl Future<Output = ()> + Send + 'static) {
+        // Without a runtime the process is ending, and nothing can be sent any more.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let Ok(permit) = Arc::clone(&self.cleanups).try_acquire_owned() else { return };
+        runtime.spawn(async move {
+            work.await;
+            drop(permit);
+        });
+    }
+
+    /// Waits for what is being cleaned up, for at most `patience`.
+    pub(crate) async fn settle(&self, patience: Duration) -> Result<()> {
+        use crate::error::{Error, ErrorKind};
+        match tokio::time::timeout(patience, self.cleanups.acquire_many(CLEANUPS)).await {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                Err(Error::new(ErrorKind::Timeout, format!("cleaning up took longer than {} ms", patience.as_millis())))
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A download in order: parts are fetched ahead of the reader, within the budget, and handed on one
+//! after another.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::task::JoinSet;
+
+use super::get::{Opened, incomplete};
+use super::head::ObjectInfo;
+use super::part::{Begun, Sink, Source, reserve};
+use super::workers::lost;
+use crate::buffer::Buffer;
+use crate::error::{Error, ErrorKind, Result};
+use crate::pace::MemoryPermit;
+use crate::plan::download_parts;
+
+struct Fetched {
+    index: usize,
+    body: Buffer,
+    _permit: MemoryPermit,
+}
+
+/// Writes the whole download to `writer`, in order, and flushes it. `permit` has room for the first
+/// part.
+pub(crate) async fn write(
+    opened: Opened,
+    permit: MemoryPermit,
+    mut writer: impl AsyncWrite + Unpin + Send,
+) -> Result<ObjectInfo> {
+    let Opened { source, info, wanted, first } = opened;
+    let Some((first_range, begun)) = first else { return Ok(info) };
+    let source = Arc::new(source);
+    let explain = |error| source.subject.explain(error);
+    let pace = &source.engine.pace;
+    let mut rest = download_parts(first_range.end..wanted.end, pace.part_size());
+    let ahead = pace.workers(rest.len().saturating_add(1));
+    let mut window = Window::default();
+    window.fetch(&source, first_range, Some(begun), permit);
+    let mut upcoming = rest.next();
+    loop {
+        // Memory is asked for in the order in which it is delivered, so the part that the writer
+        // waits for never waits for one behind it.
+        while window.in_flight() < ahead
+            && let Some(range) = upcoming.take()
+        {
+            let length = range.end - range.start;
+            let permit = tokio::select! {
+                biased;
+                permit = pace.admission.memory(length) => permit,
+                arrived = window.next(), if !window.is_empty() => {
+                    deliver(&source, &mut writer, arrived).await?;
+                    upcoming = Some(range);
+                    continue;
+                }
+            };
+            window.fetch(&source, range, None, permit);
+            upcoming = rest.next();
+        }
+        if window.is_empty() {
+            break;
+        }
+        let arrived = window.next().await;
+        deliver(&source, &mut writer, arrived).await?;
+    }
+    writer.flush().await.map_err(|error| explain(cannot_write(error)))?;
+    if let Some(progress) = &source.progress {
+        progress.add_object();
+    }
+    Ok(info)
+}
+
+async fn deliver(source: &Source, writer: &mut (impl AsyncWrite + Unpin), arrived: Result<Fetched>) -> Result<()> {
+    let arrived = arrived?;
+    let written = writer.write_all(&arrived.body).await;
+    written.map_err(|error| source.subject.explain(cannot_write(error)))
+}
+
+fn cannot_write(error: io::Error) -> Error {
+    Error::io("the output cannot be written", error)
+}
+
+/// Parts in flight, and parts that arrived before their turn.
+#[derive(Default)]
+struct Window {
+    tasks: JoinSet<Result<Fetched>>,
+    early: VecDeque<Option<Fetched>>,
+    /// The index of the part whose turn it is.
+    turn: usize,
+}
+
+impl Window {
+    /// Parts asked for and not yet handed on.
+    fn in_flight(&self) -> usize {
+        self.early.len()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.early.is_empty()
+    }
+
+    fn fetch(&mut self, source: &Arc<Source>, range: Range<u64>, begun: Option<Begun>, permit: MemoryPermit) {
+        let index = self.turn + self.early.len();
+        self.early.push_back(None);
+        let source = Arc::clone(source);
+        self.tasks.spawn(async move {
+            let explain = |error| source.subject.explain(error);
+            let mut target = reserve(&source.engine, range.end - range.start).map_err(explain)?;
+            let slot = target.whole();
+            let mut kept = None;
+            source.fetch(range, Sink::Memory(slot), begun, &mut kept).await?;
+            source.engine.put_back(&source.subject, kept);
+            let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
+            Ok(Fetched { index, body, _permit: permit })
+        });
+    }
+
+    /// The part whose turn it is. Cancel-safe: what has arrived stays in the window.
+    async fn next(&mut self) -> Result<Fetched> {
+        loop {
+            if let Some(front) = self.early.front_mut()
+                && let Some(fetched) = front.take()
+            {
+                self.early.pop_front();
+                self.turn += 1;
+                return Ok(fetched);
+            }
+            match self.tasks.join_next().await {
+                Some(Ok(Ok(fetched))) => {
+                    let place = fetched.index - self.turn;
+                    if let Some(slot) = self.early.get_mut(place) {
+                        *slot = Some(fetched);
+                    }
+                }
+                Some(Ok(Err(error))) => return Err(error),
+                Some(Err(error)) => return Err(lost(error)),
+                None => return Err(Error::new(ErrorKind::Cancelled, "no part is being fetched")),
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! PUT: an object from memory or from a file, in one request or in parts by its size.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::Engine;
+use super::file::SourceFile;
+use super::request::Subject;
+use super::upload::{Content, Upload};
+use crate::error::Result;
+use crate::metrics::Progress;
+
+/// What the server says of an object that it has stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PutOutcome {
+    /// The entity tag, with its quotes, byte for byte as the server sent it.
+    pub etag: Option<String>,
+    /// The version, where the bucket keeps versions.
+    pub version_id: Option<String>,
+    /// How many requests carried the body.
+    pub parts: u32,
+}
+
+/// A PUT that has not been sent; made by [`Client::put`](crate::Client::put).
+#[must_use = "nothing is sent until a source is chosen"]
+pub struct Put {
+    engine: Arc<Engine>,
+    bucket: String,
+    key: String,
+    progress: Option<Progress>,
+}
+
+impl Put {
+    pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Put {
+        Put { engine, bucket, key, progress: None }
+    }
+
+    /// Counts bytes as the server accepts them, a part at a time.
+    pub fn progress(mut self, progress: Progress) -> Put {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// From memory, which is sent from where it is. Anything that owns bytes can be wrapped without
+    /// a copy by [`Bytes::from_owner`].
+    ///
+    /// # Errors
+    /// As their kinds say. A multipart upload that fails is aborted.
+    pub async fn bytes(self, body: impl Into<Bytes>) -> Result<PutOutcome> {
+        let content = Content::Memory(body.into());
+        self.run(content).await
+    }
+
+    /// From a file, read part by part within the memory budget.
+    ///
+    /// # Errors
+    /// As [`Put::bytes`]; and [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be read,
+    /// [`ErrorKind::Integrity`](crate::ErrorKind::Integrity) where it changed meanwhile.
+    pub async fn file(self, path: impl Into<PathBuf>) -> Result<PutOutcome> {
+        let file = SourceFile::open(path.into()).await;
+        let explain = |error: crate::Error| error.with_context("put", &self.bucket, &self.key);
+        let content = Content::File(file.map_err(explain)?);
+        self.run(content).await
+    }
+
+    async fn run(self, content: Content) -> Result<PutOutcome> {
+        let subject = Subject::key(&self.engine, "put", &self.bucket, &self.key)?;
+        let engine = Arc::clone(&self.engine);
+        let upload = Upload { engine: self.engine, subject: subject.clone(), content, progress: self.progress };
+        let mut kept = None;
+        let outcome = upload.run(&mut kept).await?;
+        engine.put_back(&subject, kept);
+        Ok(outcome)
+    }
+}

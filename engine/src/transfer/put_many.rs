@@ -1,0 +1,139 @@
+//! PUT of many objects in one call.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_core::Stream;
+
+use super::Engine;
+use super::file::SourceFile;
+use super::many::{Items, Outcomes, Worker, start};
+use super::put::PutOutcome;
+use super::request::Subject;
+use super::upload::{Content, Upload};
+use crate::error::Result;
+use crate::metrics::Progress;
+use crate::net::Connection;
+use crate::pace::MemoryPermit;
+
+/// PUTs that have not been sent; made by [`Client::put_many`](crate::Client::put_many).
+#[must_use = "nothing is sent until a source is chosen"]
+pub struct PutMany {
+    engine: Arc<Engine>,
+    bucket: String,
+    progress: Option<Progress>,
+}
+
+impl PutMany {
+    pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> PutMany {
+        PutMany { engine, bucket, progress: None }
+    }
+
+    /// Counts bytes and objects as the server accepts them.
+    pub fn progress(mut self, progress: Progress) -> PutMany {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Each object from memory, which is sent from where it is.
+    ///
+    /// # Errors
+    /// At once, where the bucket's name cannot exist. Each object's own are in the stream; one
+    /// object's failure does not stop the others.
+    pub fn bytes<K>(self, objects: K) -> Result<Outcomes<PutOutcome>>
+    where
+        K: IntoIterator<Item = (String, Bytes)>,
+        K::IntoIter: Send + 'static,
+    {
+        self.start(Items::known(objects))
+    }
+
+    /// Each object from a file.
+    ///
+    /// # Errors
+    /// Those of [`PutMany::bytes`].
+    pub fn files<K>(self, files: K) -> Result<Outcomes<PutOutcome>>
+    where
+        K: IntoIterator<Item = (PathBuf, String)>,
+        K::IntoIter: Send + 'static,
+    {
+        self.start(Items::known(files))
+    }
+
+    /// The same from files that are still being found: uploads begin with the first.
+    ///
+    /// # Errors
+    /// Those of [`PutMany::bytes`].
+    pub fn files_from(
+        self,
+        files: impl Stream<Item = (PathBuf, String)> + Send + 'static,
+    ) -> Result<Outcomes<PutOutcome>> {
+        self.start(Items::found(files))
+    }
+
+    fn start<I>(self, items: Items<I>) -> Result<Outcomes<PutOutcome>>
+    where
+        I: Send + 'static,
+        Putter: Worker<I, PutOutcome>,
+    {
+        let PutMany { engine, bucket, progress } = self;
+        let bucket = Subject::bucket(&engine, "put", &bucket)?;
+        let workers = engine.pace.workers(usize::MAX);
+        Ok(start(items, workers, || Putter {
+            engine: Arc::clone(&engine),
+            bucket: bucket.clone(),
+            progress: progress.clone(),
+            kept: None,
+        }))
+    }
+}
+
+struct Putter {
+    engine: Arc<Engine>,
+    bucket: Subject,
+    progress: Option<Progress>,
+    kept: Option<Connection>,
+}
+
+impl Putter {
+    async fn put(&mut self, key: &str, content: Content) -> Result<PutOutcome> {
+        let upload = Upload {
+            engine: Arc::clone(&self.engine),
+            subject: self.bucket.with_key(key)?,
+            content,
+            progress: self.progress.clone(),
+        };
+        upload.run(&mut self.kept).await
+    }
+
+    fn retire(self) {
+        self.engine.put_back(&self.bucket, self.kept);
+    }
+}
+
+impl Worker<(String, Bytes), PutOutcome> for Putter {
+    async fn work(&mut self, (key, body): (String, Bytes)) -> (Result<PutOutcome>, Option<MemoryPermit>) {
+        (self.put(&key, Content::Memory(body)).await, None)
+    }
+
+    fn retire(self) {
+        Putter::retire(self);
+    }
+}
+
+impl Worker<(PathBuf, String), PutOutcome> for Putter {
+    async fn work(&mut self, (path, key): (PathBuf, String)) -> (Result<PutOutcome>, Option<MemoryPermit>) {
+        let put = async {
+            let file = SourceFile::open(path).await;
+            let explain = |error: crate::Error| error.with_context("put", &self.bucket.bucket, &key);
+            let content = Content::File(file.map_err(explain)?);
+            self.put(&key, content).await
+        };
+        (put.await, None)
+    }
+
+    fn retire(self) {
+        Putter::retire(self);
+    }
+}

@@ -1,0 +1,203 @@
+//! Why an attempt failed, and whether another may succeed: the server's refusals and the network's
+//! failures, each turned into the engine's one error and a verdict.
+
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind};
+use crate::net::NetFailure;
+use crate::pace::Retry;
+use crate::wire::response::ResponseHead;
+use crate::wire::xml::ErrorBody;
+
+/// One failed attempt.
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    pub(crate) retry: Retry,
+    /// The size of the object, where a refused range said it.
+    pub(crate) object_size: Option<u64>,
+}
+
+impl Failure {
+    pub(crate) fn never(error: Error) -> Failure {
+        Failure { error, retry: Retry::Never, object_size: None }
+    }
+
+    pub(crate) fn backoff(error: Error) -> Failure {
+        Failure { error, retry: Retry::Backoff, object_size: None }
+    }
+}
+
+impl From<NetFailure> for Failure {
+    fn from(failure: NetFailure) -> Failure {
+        let (kind, retry, hint) = match &failure {
+            NetFailure::Resolve { .. } | NetFailure::Connect { .. } => {
+                (ErrorKind::Connection, Retry::Backoff, Some("check the endpoint URL and that the server is running"))
+            }
+            NetFailure::Stale => (ErrorKind::Connection, Retry::AtOnce, None),
+            NetFailure::Broken { .. } => (ErrorKind::Connection, Retry::Backoff, None),
+            NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
+            NetFailure::Malformed(_) => (
+                ErrorKind::Protocol,
+                Retry::Never,
+                Some("check that the endpoint URL is that of an S3 server over plain HTTP"),
+            ),
+        };
+        let mut error = Error::new(kind, failure.to_string());
+        if let Some(hint) = hint {
+            error = error.with_hint(hint);
+        }
+        Failure { error, retry, object_size: None }
+    }
+}
+
+/// What is kept of the head of an answer that is not a success.
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    request_id: Option<String>,
+    region: Option<String>,
+    retry_after: Option<Duration>,
+    object_size: Option<u64>,
+}
+
+impl Refusal {
+    pub(crate) fn new(head: &ResponseHead<'_>) -> Refusal {
+        Refusal {
+            status: head.status,
+            request_id: head.request_id.map(str::to_owned),
+            region: head.bucket_region.map(str::to_owned),
+            retry_after: head.retry_after.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs),
+            object_size: head.unsatisfied_range,
+        }
+    }
+
+    /// Judges the refusal, with the error document that came with it, if one did.
+    pub(crate) fn judge(self, document: Option<ErrorBody>) -> Failure {
+        let (code, message, request_id, region) = match document {
+            Some(body) => (Some(body.code), body.message, body.request_id, body.region),
+            None => (None, String::new(), None, None),
+        };
+        let region = self.region.or(region);
+        let verdict = verdict(self.status, code.as_deref().unwrap_or_default());
+        let message = match (message.is_empty(), region) {
+            (_, Some(region)) if matches!(self.status, 301 | 307 | 400) => {
+                format!("the bucket is in the region {region}")
+            }
+            (false, _) => message.trim_end_matches('.').to_owned(),
+            (true, _) => verdict.meaning.to_owned(),
+        };
+        let retry = match verdict.retry {
+            Retry::Throttled(_) => Retry::Throttled(self.retry_after),
+            other => other,
+        };
+        let mut error =
+            Error::new(verdict.kind, message).with_response(self.status, code, self.request_id.or(request_id));
+        if let Some(hint) = verdict.hint {
+            error = error.with_hint(hint);
+        }
+        Failure { error, retry, object_size: self.object_size }
+    }
+}
+
+/// A failure that came as the body of a 200, as CompleteMultipartUpload's and copies' may.
+pub(crate) fn failed_inside_success(body: ErrorBody) -> Failure {
+    let refusal = Refusal { status: 200, request_id: None, region: None, retry_after: None, object_size: None };
+    refusal.judge(Some(body))
+}
+
+struct Verdict {
+    kind: ErrorKind,
+    retry: Retry,
+    /// For an answer without a document, such as a HEAD's.
+    meaning: &'static str,
+    hint: Option<&'static str>,
+}
+
+/// What a refusal means, by the codes of S3's error table and the status where there is no code.
+fn verdict(status: u16, code: &str) -> Verdict {
+    use ErrorKind as K;
+    let new = |kind, retry, meaning, hint| Verdict { kind, retry, meaning, hint };
+    const CHECK_CLOCK: &str = "set this machine's clock";
+    const CHECK_SECRET: &str = "check the secret access key and the region";
+    match (status, code) {
+        (_, "SlowDown" | "Throttling" | "ThrottlingException" | "RequestLimitExceeded") | (429 | 503, _) => new(
+            K::Throttled,
+            Retry::Throttled(None),
+            "the server asks for fewer requests",
+            Some("lower --concurrency or try later"),
+        ),
+        (_, "RequestTimeout") => new(K::Timeout, Retry::Backoff, "the server waited too long for the request", None),
+        (_, "InternalError") => new(K::Server, Retry::Backoff, "the server failed", None),
+        (_, "RequestTimeTooSkewed") => new(K::Denied, Retry::Never, "the clocks differ", Some(CHECK_CLOCK)),
+        (_, "SignatureDoesNotMatch") => new(K::Denied, Retry::Never, "the signature is wrong", Some(CHECK_SECRET)),
+        (_, "InvalidAccessKeyId") => new(
+            K::Denied,
+            Retry::Never,
+            "the access key does not exist",
+            Some("check AWS_ACCESS_KEY_ID and the endpoint"),
+        ),
+        (_, "ExpiredToken" | "InvalidToken" | "TokenRefreshRequired") => new(
+            K::Denied,
+            Retry::Never,
+            "the session token is not valid",
+            Some("get new credentials, or unset AWS_SESSION_TOKEN"),
+        ),
+        (_, "NoSuchBucket") => {
+            new(K::NotFound, Retry::Never, "the bucket does not exist", Some("check its name and the endpoint"))
+        }
+        (_, "ConditionalRequestConflict" | "OperationAborted") => {
+            new(K::Conflict, Retry::Backoff, "another request is changing the same thing", None)
+        }
+        (_, "BadDigest" | "XAmzContentSHA256Mismatch") => {
+            new(K::Integrity, Retry::Backoff, "the server received other bytes than were sent", None)
+        }
+        (301 | 302 | 307 | 308, _) => new(
+            K::Config,
+            Retry::Never,
+            "the bucket is elsewhere",
+            Some("set --region or --endpoint-url to where it is"),
+        ),
+        (304 | 412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
+        (401, _) => new(K::Denied, Retry::Never, "the server wants credentials", None),
+        (403, _) => new(
+            K::Denied,
+            Retry::Never,
+            "access is denied",
+            Some("check the credentials and the permissions on the bucket"),
+        ),
+        (404, _) => new(K::NotFound, Retry::Never, "it does not exist", None),
+        (409, _) => new(K::Conflict, Retry::Never, "it contradicts the bucket's state", None),
+        (416, _) => new(K::Config, Retry::Never, "the range lies beyond the end of the object", None),
+        (501, _) => new(K::Config, Retry::Never, "the server does not offer this", None),
+        (500.., _) => new(K::Server, Retry::Backoff, "the server failed", None),
+        (408, _) => new(K::Timeout, Retry::Backoff, "the server waited too long", None),
+        _ => new(K::Config, Retry::Never, "the server refused the request", None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_is_retried_and_what_does_not_is_not() {
+        for (status, code) in
+            [(500, "InternalError"), (502, ""), (504, ""), (400, "RequestTimeout"), (409, "ConditionalRequestConflict")]
+        {
+            assert_eq!(verdict(status, code).retry, Retry::Backoff, "{status} {code}");
+        }
+        for (status, code) in [(503, "SlowDown"), (503, ""), (429, "")] {
+            assert_eq!(verdict(status, code).retry, Retry::Throttled(None), "{status} {code}");
+        }
+        for (status, code) in [
+            (400, "InvalidArgument"),
+            (403, "AccessDenied"),
+            (404, ""),
+            (409, "BucketNotEmpty"),
+            (412, ""),
+            (416, ""),
+            (501, ""),
+        ] {
+            assert_eq!(verdict(status, code).retry, Retry::Never, "{status} {code}");
+        }
+    }
+}

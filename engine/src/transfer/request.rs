@@ -1,0 +1,344 @@
+//! One request: a place in flight, a connection, a signed head, an answer judged.
+//!
+//! [`Engine::exchange`] makes one attempt and stops at the head of the answer: whoever asked then
+//! receives the body where it belongs and ends the [`Exchange`]. [`Attempts`] is the loop around it.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::Engine;
+use super::refusal::{Failure, Refusal};
+use crate::error::{Error, ErrorKind, Result};
+use crate::metrics::{Counters, RequestEvent};
+use crate::net::{BodyLeft, Connection, Location, NetFailure, check_bucket, check_key};
+use crate::pace::{MemoryPermit, RequestPermit, Retry};
+use crate::wire::request::{Method, Payload, Request, write_request};
+use crate::wire::response::ResponseHead;
+use crate::wire::xml::parse_error;
+
+/// S3's error documents are under 1 KiB; what is longer is not one.
+const ERROR_DOCUMENT: usize = 64 * 1024;
+
+/// What an operation is about: a bucket, or a key in it.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    pub(crate) operation: &'static str,
+    pub(crate) bucket: Arc<str>,
+    pub(crate) key: String,
+    pub(crate) location: Arc<Location>,
+}
+
+impl Subject {
+    pub(crate) fn key(engine: &Engine, operation: &'static str, bucket: &str, key: &str) -> Result<Subject> {
+        let subject =
+            Subject::bucket(engine, operation, bucket).map_err(|error| error.with_context(operation, bucket, key))?;
+        subject.with_key(key)
+    }
+
+    pub(crate) fn bucket(engine: &Engine, operation: &'static str, bucket: &str) -> Result<Subject> {
+        check_bucket(bucket).map_err(|error| error.with_context(operation, "", ""))?;
+        Ok(Subject {
+            operation,
+            bucket: bucket.into(),
+            key: String::new(),
+            location: Arc::new(engine.endpoint.locate(bucket)),
+        })
+    }
+
+    pub(crate) fn service(engine: &Engine, operation: &'static str) -> Subject {
+        Subject { operation, bucket: "".into(), key: String::new(), location: Arc::new(engine.endpoint.locate("")) }
+    }
+
+    /// The same bucket, another key.
+    pub(crate) fn with_key(&self, key: &str) -> Result<Subject> {
+        check_key(key).map_err(|error| error.with_context(self.operation, &self.bucket, ""))?;
+        Ok(Subject { key: key.to_owned(), ..self.clone() })
+    }
+
+    pub(crate) fn explain(&self, error: Error) -> Error {
+        error.with_context(self.operation, &self.bucket, &self.key)
+    }
+}
+
+/// What one request says beyond its subject.
+pub(crate) struct Call<'a> {
+    pub(crate) method: Method,
+    pub(crate) query: &'a [(&'a str, &'a str)],
+    pub(crate) headers: &'a [(&'a str, &'a str)],
+    pub(crate) body: &'a [u8],
+    pub(crate) payload: Payload,
+    /// The body of the answer will be received into a slot.
+    pub(crate) into_slot: bool,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(method: Method) -> Call<'a> {
+        Call { method, query: &[], headers: &[], body: &[], payload: Payload::Empty, into_slot: false }
+    }
+}
+
+/// A request whose answer has begun: the body is still on the connection.
+pub(crate) struct Exchange {
+    pub(crate) connection: Connection,
+    /// `None` while the exchange waits for memory.
+    permit: Option<RequestPermit>,
+    operation: &'static str,
+    status: u16,
+    timing: Option<Timing>,
+}
+
+struct Timing {
+    started: Instant,
+    first_byte: Duration,
+}
+
+impl Exchange {
+    /// Waits for memory without holding a place that whoever has the memory may need.
+    pub(crate) async fn wait_for_memory(
+        &mut self,
+        engine: &Engine,
+        memory: impl Future<Output = MemoryPermit>,
+    ) -> MemoryPermit {
+        self.permit = None;
+        let memory = memory.await;
+        self.permit = Some(engine.pace.admission.request().await);
+        memory
+    }
+
+    /// The answer has been received whole: the connection is free for the next request.
+    pub(crate) fn end(self, engine: &Engine, bytes: u64, kept: &mut Option<Connection>) {
+        if let (Some(timing), Some(observer)) = (&self.timing, &engine.observer) {
+            observer.request(&RequestEvent {
+                operation: self.operation,
+                status: self.status,
+                time_to_first_byte: timing.first_byte,
+                total: timing.started.elapsed(),
+                bytes,
+            });
+        }
+        drop(self.permit);
+        if self.connection.is_reusable() {
+            *kept = Some(self.connection);
+        }
+    }
+}
+
+impl Engine {
+    /// Sends one request and hands the head of a successful answer to `accept`.
+    ///
+    /// The connection is the one in `kept`, else one from the pool, else a new one.
+    pub(crate) async fn exchange<T>(
+        self: &Arc<Engine>,
+        subject: &Subject,
+        call: &Call<'_>,
+        attempts: &Attempts,
+        kept: &mut Option<Connection>,
+        accept: impl FnOnce(&ResponseHead<'_>) -> Result<T, Failure>,
+    ) -> Result<(Exchange, T), Failure> {
+        let permit = self.pace.admission.request().await;
+        let authority = &subject.location.authority;
+        let mut connection = match kept.take() {
+            Some(connection) if !attempts.wants_new_connection() => connection,
+            _ if attempts.wants_new_connection() => self.connections.connect(authority).await?,
+            _ => self.connections.take(authority).await?,
+        };
+        let request = Request {
+            method: call.method,
+            host: &subject.location.host_header,
+            path_prefix: &subject.location.path_prefix,
+            key: &subject.key,
+            query: call.query,
+            headers: call.headers,
+            content_length: match call.method {
+                Method::Put | Method::Post => Some(call.body.len() as u64),
+                _ => None,
+            },
+            payload: call.payload,
+        };
+        let head = connection.head_scratch();
+        write_request(head, &request, self.signer.as_ref(), SystemTime::now()).map_err(|error| {
+            Failure::never(Error::new(ErrorKind::Config, format!("the request cannot be sent: {error}")))
+        })?;
+        Counters::add(&self.counters.requests, 1);
+        if attempts.made() > 1 {
+            Counters::add(&self.counters.retries, 1);
+        }
+        let started = self.observer.as_ref().map(|_| Instant::now());
+        connection.send(call.body).await?;
+        Counters::add(&self.counters.bytes_sent, call.body.len() as u64);
+        let (status, read) = connection
+            .receive_head(call.method, call.into_slot, |head| {
+                let read = match head.status {
+                    200..300 => Ok(accept(head)),
+                    _ => Err(Refusal::new(head)),
+                };
+                (head.status, read)
+            })
+            .await?;
+        let timing = started.map(|started| Timing { started, first_byte: started.elapsed() });
+        let operation = subject.operation;
+        let exchange = Exchange { connection, permit: Some(permit), operation, status, timing };
+        match read {
+            Ok(accepted) => Ok((exchange, accepted?)),
+            Err(refusal) => Err(self.refused(exchange, refusal, kept).await),
+        }
+    }
+
+    /// Receives a whole small answer (XML, or nothing) of at most `most` bytes.
+    pub(crate) async fn document(
+        self: &Arc<Engine>,
+        mut exchange: Exchange,
+        most: usize,
+        kept: &mut Option<Connection>,
+    ) -> Result<Vec<u8>, Failure> {
+        let document = exchange.connection.receive_document(most).await?;
+        let Some(document) = document else {
+            return Err(Failure::never(Error::new(
+                ErrorKind::Protocol,
+                format!("the server's answer is longer than {most} bytes"),
+            )));
+        };
+        exchange.end(self, document.len() as u64, kept);
+        Ok(document)
+    }
+
+    async fn refused(
+        self: &Arc<Engine>,
+        mut exchange: Exchange,
+        refusal: Refusal,
+        kept: &mut Option<Connection>,
+    ) -> Failure {
+        let document = match exchange.connection.receive_document(ERROR_DOCUMENT).await {
+            Ok(Some(document)) => {
+                exchange.end(self, document.len() as u64, kept);
+                parse_error(&document)
+            }
+            // The status alone still says what happened.
+            Ok(None) | Err(_) => None,
+        };
+        let failure = refusal.judge(document);
+        if matches!(failure.retry, Retry::Throttled(_)) {
+            self.pace.throttled();
+        }
+        failure
+    }
+
+    /// Returns a kept connection to the pool, for others.
+    pub(crate) fn put_back(&self, subject: &Subject, kept: Option<Connection>) {
+        if let Some(connection) = kept {
+            self.connections.put_back(&subject.location.authority, connection);
+        }
+    }
+
+    /// One request whose answer is a small document, tried until it succeeds or should not be.
+    pub(crate) async fn ask<T>(
+        self: &Arc<Engine>,
+        subject: &Subject,
+        call: &Call<'_>,
+        most: usize,
+        read: impl Fn(&ResponseHead<'_>) -> T,
+    ) -> Result<(Vec<u8>, T)> {
+        let mut attempts = Attempts::new();
+        let mut kept = None;
+        loop {
+            attempts.begin();
+            let answered = async {
+                let (exchange, head) =
+                    self.exchange(subject, call, &attempts, &mut kept, |head| Ok(read(head))).await?;
+                Ok((self.document(exchange, most, &mut kept).await?, head))
+            };
+            match answered.await {
+                Ok(answer) => {
+                    attempts.succeeded(self);
+                    self.put_back(subject, kept);
+                    return Ok(answer);
+                }
+                Err(failure) => {
+                    attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?
+                }
+            }
+        }
+    }
+}
+
+/// The attempts made at one part, and the waits between them.
+pub(crate) struct Attempts {
+    made: u32,
+    new_connection: bool,
+    started: Instant,
+}
+
+impl Attempts {
+    pub(crate) fn new() -> Attempts {
+        Attempts { made: 0, new_connection: false, started: Instant::now() }
+    }
+
+    pub(crate) fn begin(&mut self) {
+        self.made += 1;
+    }
+
+    pub(crate) fn made(&self) -> u32 {
+        self.made
+    }
+
+    /// The last attempt found an idle connection closed; others may be closed as well.
+    fn wants_new_connection(&self) -> bool {
+        self.new_connection
+    }
+
+    pub(crate) fn succeeded(&self, engine: &Engine) {
+        if self.made == 1 {
+            engine.pace.retries.succeeded();
+        }
+    }
+
+    /// Bytes arrived before the failure: what follows is a new part of the work, not the same
+    /// attempt over again. The quota still bounds it.
+    pub(crate) fn moved_on(&mut self) {
+        self.made = self.made.min(1);
+    }
+
+    /// Waits until it is time for the next attempt, or gives the failure back when there is to be
+    /// none.
+    pub(crate) async fn after(&mut self, engine: &Engine, failure: Failure) -> Result<(), Failure> {
+        match engine.pace.retries.next(failure.retry, self.made) {
+            Some(wait) => {
+                tracing::debug!(error = %failure.error, attempt = self.made, ?wait, "trying again");
+                self.new_connection = failure.retry == Retry::AtOnce;
+                if self.new_connection {
+                    // A stale connection says nothing about the request.
+                    self.made -= 1;
+                }
+                if !wait.is_zero() {
+                    tokio::time::sleep(wait).await;
+                }
+                Ok(())
+            }
+            None => {
+                let error = failure.error.with_effort(self.made, self.started.elapsed());
+                Err(Failure { error, ..failure })
+            }
+        }
+    }
+}
+
+/// The signature covers the body.
+pub(crate) fn sha256(body: &[u8]) -> Payload {
+    use sha2::Digest;
+    Payload::Sha256(sha2::Sha256::digest(body).into())
+}
+
+/// What is wrong with a body that ended before its promised length.
+pub(crate) fn short_body(left: BodyLeft) -> Failure {
+    let missing = match left {
+        BodyLeft::Bytes(missing) => format!("{missing} bytes are missing"),
+        BodyLeft::Chunks | BodyLeft::UntilClose => "it ended early".to_owned(),
+    };
+    Failure::backoff(Error::new(ErrorKind::Integrity, format!("the body is short: {missing}")))
+}
+
+impl From<NetFailure> for Error {
+    fn from(failure: NetFailure) -> Error {
+        Failure::from(failure).error
+    }
+}

@@ -1,0 +1,346 @@
+//! One object's way up: one request, or a multipart upload.
+//!
+//! Memory is borrowed and sent as it is; a file is read part by part into pooled memory, never
+//! mapped, so that a file which shrinks is an error and not a crash. A multipart upload that does
+//! not end well is aborted, also when its future is dropped: its parts would be stored, and paid
+//! for, until somebody found them.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+
+use super::Engine;
+use super::file::{SourceFile, on_blocking_thread};
+use super::head::head_as;
+use super::part::reserve;
+use super::put::PutOutcome;
+use super::refusal::{Failure, failed_inside_success};
+use super::request::{Attempts, Call, Subject, sha256};
+use super::workers::run_together;
+use crate::buffer::Slot;
+use crate::config::PayloadSigning;
+use crate::error::{Error, ErrorKind, Result};
+use crate::metrics::Progress;
+use crate::net::Connection;
+use crate::pace::MemoryPermit;
+use crate::plan::{UploadPlan, upload_plan};
+use crate::wire::request::{Method, Payload};
+use crate::wire::xml::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
+
+/// The answers of an upload are under 1 KiB.
+const ANSWER_BYTES: usize = 64 * 1024;
+
+/// Hashing less than this costs less than handing it to another thread.
+const HASH_HERE: usize = 256 * 1024;
+
+/// What is uploaded.
+#[derive(Clone)]
+pub(crate) enum Content {
+    Memory(Bytes),
+    File(Arc<SourceFile>),
+}
+
+impl Content {
+    fn size(&self) -> u64 {
+        match self {
+            Content::Memory(bytes) => bytes.len() as u64,
+            Content::File(file) => file.size(),
+        }
+    }
+}
+
+/// One object on its way up.
+#[derive(Clone)]
+pub(crate) struct Upload {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) subject: Subject,
+    pub(crate) content: Content,
+    pub(crate) progress: Option<Progress>,
+}
+
+/// The bytes of one part, ready to be sent.
+enum PartBody {
+    Shared(Bytes),
+    Pooled { slot: Slot, _permit: MemoryPermit },
+}
+
+impl PartBody {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            PartBody::Shared(bytes) => bytes,
+            PartBody::Pooled { slot, .. } => slot.filled(),
+        }
+    }
+}
+
+impl Upload {
+    pub(crate) async fn run(self, kept: &mut Option<Connection>) -> Result<PutOutcome> {
+        self.engine.keep_house();
+        let config = &self.engine.config;
+        let plan = upload_plan(self.content.size(), self.engine.pace.part_size(), config.multipart_threshold)
+            .map_err(|error| self.subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
+        let progress = self.progress.clone();
+        let outcome = match plan {
+            UploadPlan::Single { size } => self.single(size, kept).await,
+            UploadPlan::Multipart { .. } => self.multipart(plan).await,
+        }?;
+        if let Some(progress) = progress {
+            progress.add_object();
+        }
+        Ok(outcome)
+    }
+
+    async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
+        let (body, payload) = self.part_body(0..size).await?;
+        self.check_unchanged().await?;
+        let (etag, version_id) = self.send(&[], body.as_slice(), payload, kept).await?;
+        Ok(PutOutcome { etag, version_id, parts: 1 })
+    }
+
+    async fn multipart(self, plan: UploadPlan) -> Result<PutOutcome> {
+        let started = StartedUpload::start(&self.engine, &self.subject).await?;
+        let done = self.send_parts(plan, &started).await;
+        match done {
+            Ok(outcome) => {
+                started.forget();
+                Ok(outcome)
+            }
+            Err(error) => Err(started.abort(error).await),
+        }
+    }
+
+    async fn send_parts(self, plan: UploadPlan, started: &StartedUpload) -> Result<PutOutcome> {
+        let count = plan.count();
+        let engine = Arc::clone(&self.engine);
+        let upload_id: Arc<str> = started.upload_id.as_str().into();
+        let next = Arc::new(AtomicU32::new(0));
+        let workers = engine.pace.workers(count as usize);
+        let this = &self;
+        let crew = (0..workers).map(|_| {
+            let (upload, next, id) = (this.clone(), Arc::clone(&next), Arc::clone(&upload_id));
+            async move {
+                let mut kept = None;
+                let mut sent = Vec::new();
+                while let Some((number, range)) = {
+                    let index = next.fetch_add(1, Ordering::Relaxed).min(count);
+                    plan.part(index).map(|range| (index + 1, range))
+                } {
+                    sent.push((number, upload.send_part(number, range, &id, &mut kept).await?));
+                }
+                upload.engine.put_back(&upload.subject, kept);
+                Ok(sent)
+            }
+        });
+        let sent = run_together(async { Ok(Vec::new()) }, crew).await?;
+        let mut parts: Vec<(u32, String)> = sent.into_iter().flatten().collect();
+        parts.sort_unstable_by_key(|part| part.0);
+        self.check_unchanged().await?;
+        self.complete(&upload_id, &parts).await
+    }
+
+    async fn send_part(
+        &self,
+        number: u32,
+        range: Range<u64>,
+        upload_id: &str,
+        kept: &mut Option<Connection>,
+    ) -> Result<String> {
+        let explain = |error: Error| self.subject.explain(error.with_part(|| format!("part {number}")));
+        let (body, payload) = self.part_body(range).await.map_err(explain)?;
+        let number_text = number.to_string();
+        let query = [("partNumber", number_text.as_str()), ("uploadId", upload_id)];
+        let (etag, _) = self.send(&query, body.as_slice(), payload, kept).await.map_err(explain)?;
+        etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")))
+    }
+
+    /// Sends one body until it is accepted; the ETag and version that the server gave it.
+    async fn send(
+        &self,
+        query: &[(&str, &str)],
+        body: &[u8],
+        payload: Payload,
+        kept: &mut Option<Connection>,
+    ) -> Result<(Option<String>, Option<String>)> {
+        let call = Call { query, body, payload, ..Call::new(Method::Put) };
+        let mut attempts = Attempts::new();
+        loop {
+            attempts.begin();
+            let sent = async {
+                let (exchange, tags) = self
+                    .engine
+                    .exchange(&self.subject, &call, &attempts, kept, |head| {
+                        Ok((head.etag.map(str::to_owned), head.version_id.map(str::to_owned)))
+                    })
+                    .await?;
+                self.engine.document(exchange, ANSWER_BYTES, kept).await?;
+                Ok(tags)
+            };
+            match sent.await {
+                Ok(tags) => {
+                    attempts.succeeded(&self.engine);
+                    if let Some(progress) = &self.progress {
+                        progress.add_bytes(body.len() as u64);
+                    }
+                    return Ok(tags);
+                }
+                Err(failure) => attempts
+                    .after(&self.engine, failure)
+                    .await
+                    .map_err(|failure| self.subject.explain(failure.error))?,
+            }
+        }
+    }
+
+    async fn part_body(&self, range: Range<u64>) -> Result<(PartBody, Payload)> {
+        let length = range.end - range.start;
+        let body = match &self.content {
+            // Both casts are exact: the range lies within the slice.
+            Content::Memory(bytes) => PartBody::Shared(bytes.slice(range.start as usize..range.end as usize)),
+            Content::File(file) => {
+                let permit = self.engine.pace.admission.memory(length).await;
+                let explain = |error| self.subject.explain(error);
+                let slot = reserve(&self.engine, length).map_err(explain)?.whole();
+                let slot = file.read_at(slot, range.start, length as usize).await.map_err(explain)?;
+                PartBody::Pooled { slot, _permit: permit }
+            }
+        };
+        if !self.signs_payload() {
+            return Ok((body, Payload::Unsigned));
+        }
+        if length as usize <= HASH_HERE {
+            let payload = sha256(body.as_slice());
+            return Ok((body, payload));
+        }
+        on_blocking_thread(move || {
+            let payload = sha256(body.as_slice());
+            Ok((body, payload))
+        })
+        .await
+    }
+
+    /// Plain HTTP protects nothing on the way, so there the signature does; an unsigned request has
+    /// no signature to do it.
+    fn signs_payload(&self) -> bool {
+        self.engine.signer.is_some()
+            && match self.engine.config.payload_signing {
+                PayloadSigning::Auto | PayloadSigning::Signed => true,
+                PayloadSigning::Unsigned => false,
+            }
+    }
+
+    async fn check_unchanged(&self) -> Result<()> {
+        match &self.content {
+            Content::Memory(_) => Ok(()),
+            Content::File(file) => file.check_unchanged().await.map_err(|error| self.subject.explain(error)),
+        }
+    }
+
+    async fn complete(self, upload_id: &str, parts: &[(u32, String)]) -> Result<PutOutcome> {
+        let mut body = Vec::new();
+        write_complete_multipart(&mut body, parts.iter().map(|(number, etag)| (*number, etag.as_str())));
+        let size = self.content.size();
+        let size_text = size.to_string();
+        let call = Call {
+            query: &[("uploadId", upload_id)],
+            headers: &[("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())],
+            body: &body,
+            payload: sha256(&body),
+            ..Call::new(Method::Post)
+        };
+        let parts = parts.len() as u32;
+        let mut kept = None;
+        let mut attempts = Attempts::new();
+        loop {
+            attempts.begin();
+            let completed = async {
+                let (exchange, version_id) = self
+                    .engine
+                    .exchange(&self.subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
+                    .await?;
+                let answer = self.engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
+                match parse_complete_multipart(&answer) {
+                    Ok(CompletedUpload::Done { etag, .. }) => Ok(PutOutcome { etag, version_id, parts }),
+                    Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
+                    Err(error) => Err(Failure::backoff(
+                        Error::new(ErrorKind::Protocol, "the answer cannot be read").with_source(error),
+                    )),
+                }
+            };
+            let failure = match completed.await {
+                Ok(outcome) => {
+                    self.engine.put_back(&self.subject, kept);
+                    return Ok(outcome);
+                }
+                Err(failure) => failure,
+            };
+            // An earlier attempt may have completed the upload and only its answer been lost.
+            if attempts.made() > 1 && failure.error.code() == Some("NoSuchUpload") {
+                let ending = format!("-{parts}\"");
+                let found = head_as(&self.engine, &self.subject).await?;
+                if found.size == size && found.etag.as_ref().is_some_and(|e| e.ends_with(&ending)) {
+                    return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts });
+                }
+            }
+            attempts.after(&self.engine, failure).await.map_err(|failure| self.subject.explain(failure.error))?;
+        }
+    }
+}
+
+/// A multipart upload that exists on the server; dropped, it is aborted behind the caller's back.
+struct StartedUpload {
+    engine: Arc<Engine>,
+    subject: Subject,
+    upload_id: String,
+    armed: bool,
+}
+
+impl StartedUpload {
+    async fn start(engine: &Arc<Engine>, subject: &Subject) -> Result<StartedUpload> {
+        let call = Call { query: &[("uploads", "")], ..Call::new(Method::Post) };
+        let (answer, ()) = engine.ask(subject, &call, ANSWER_BYTES, |_| ()).await?;
+        let upload_id = parse_initiate_multipart(&answer).map_err(|error| {
+            subject.explain(Error::new(ErrorKind::Protocol, "the upload's id cannot be read").with_source(error))
+        })?;
+        Ok(StartedUpload { engine: Arc::clone(engine), subject: subject.clone(), upload_id, armed: true })
+    }
+
+    /// The upload is complete.
+    fn forget(mut self) {
+        self.armed = false;
+    }
+
+    /// Aborts the upload after `error`; where that fails too, the error names the upload.
+    async fn abort(mut self, error: Error) -> Error {
+        let aborted = abort(&self.engine, &self.subject, &self.upload_id).await;
+        self.armed = false;
+        match aborted {
+            Ok(()) => error,
+            Err(aborting) if aborting.kind() == ErrorKind::NotFound => error,
+            Err(_) => error.with_upload_id(self.upload_id.clone()),
+        }
+    }
+}
+
+impl Drop for StartedUpload {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let engine = Arc::clone(&self.engine);
+        let subject = self.subject.clone();
+        let upload_id = std::mem::take(&mut self.upload_id);
+        self.engine.clean_up(async move {
+            if let Err(error) = abort(&engine, &subject, &upload_id).await {
+                tracing::warn!(%error, upload_id, "the upload could not be aborted");
+            }
+        });
+    }
+}
+
+async fn abort(engine: &Arc<Engine>, subject: &Subject, upload_id: &str) -> Result<()> {
+    let call = Call { query: &[("uploadId", upload_id)], ..Call::new(Method::Delete) };
+    engine.ask(subject, &call, ANSWER_BYTES, |_| ()).await?;
+    Ok(())
+}

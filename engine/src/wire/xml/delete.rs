@@ -1,0 +1,163 @@
+//! Deleting many objects with one request.
+
+use std::fmt;
+
+use super::reader::{Cursor, XmlError};
+use super::writer::{NAMESPACE, element};
+
+/// An object that `DeleteObjects` did not delete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteFailure {
+    /// Its key; empty when the server does not tell.
+    pub key: String,
+    /// The machine-readable code, as `AccessDenied`.
+    pub code: String,
+    /// The explanation for people; may be empty.
+    pub message: String,
+}
+
+/// A key that XML 1.0 can't carry: it must be deleted with a request of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unrepresentable {
+    /// The key.
+    pub key: String,
+}
+
+impl fmt::Display for Unrepresentable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the key {:?} holds a character that XML can't carry; delete it with a request of its own", self.key)
+    }
+}
+
+impl std::error::Error for Unrepresentable {}
+
+/// Whether a `DeleteObjects` body can name `key`.
+///
+/// XML 1.0 has no place, not even as a numeric reference, for control characters other than tab, line feed
+/// and carriage return, nor for U+FFFE and U+FFFF (section 2.2). Some servers take such references and
+/// some refuse the whole request, so they are never sent.
+pub fn is_representable(key: &str) -> bool {
+    key.chars().all(|character| matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..))
+}
+
+/// Appends the body of a `DeleteObjects`, which takes at most 1,000 keys. With `quiet` the server answers
+/// with failures only.
+///
+/// # Errors
+/// [`Unrepresentable`] for the first key that XML can't carry; `out` is then as it was.
+pub fn write_delete_objects<'a>(
+    out: &mut Vec<u8>,
+    keys: impl IntoIterator<Item = &'a str>,
+    quiet: bool,
+) -> Result<(), Unrepresentable> {
+    let start = out.len();
+    out.extend_from_slice(format!("<Delete{NAMESPACE}>").as_bytes());
+    if quiet {
+        element(out, "Quiet", "true");
+    }
+    for key in keys {
+        if !is_representable(key) {
+            out.truncate(start);
+            return Err(Unrepresentable { key: key.to_owned() });
+        }
+        out.extend_from_slice(b"<Object>");
+        element(out, "Key", key);
+        out.extend_from_slice(b"</Object>");
+    }
+    out.extend_from_slice(b"</Delete>");
+    Ok(())
+}
+
+/// Reads the failures from the answer to `DeleteObjects`.
+///
+/// # Errors
+/// [`XmlError`] when the answer can't be read: some objects may then have been deleted.
+pub fn parse_delete_result(xml: &[u8]) -> Result<Vec<DeleteFailure>, XmlError> {
+    let mut cursor = Cursor::open(xml, "DeleteResult")?;
+    let mut failures = Vec::new();
+    while let Some(field) = cursor.child()? {
+        match field.local_name().as_ref() {
+            "Error" => failures.push(read_failure(&mut cursor)?),
+            _ => cursor.skip()?,
+        }
+    }
+    cursor.finish()?;
+    Ok(failures)
+}
+
+fn read_failure(cursor: &mut Cursor<'_>) -> Result<DeleteFailure, XmlError> {
+    let mut failure = DeleteFailure::default();
+    while let Some(field) = cursor.child()? {
+        match field.local_name().as_ref() {
+            "Key" => failure.key = cursor.text()?,
+            "Code" => failure.code = cursor.text()?,
+            "Message" => failure.message = cursor.text()?,
+            _ => cursor.skip()?,
+        }
+    }
+    Ok(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use quick_xml::Reader;
+    use quick_xml::events::Event;
+
+    use super::*;
+
+    #[test]
+    fn keys_are_escaped_and_line_ends_are_references() {
+        let mut out = Vec::new();
+        write_delete_objects(&mut out, ["a&b<c>\"'", "x\r\n\ty", " ü🚀 "], true).unwrap();
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet><Object><Key>a&amp;b&lt;c&gt;&quot;'</Key></Object>\
+             <Object><Key>x&#13;&#10;&#9;y</Key></Object><Object><Key> ü🚀 </Key></Object></Delete>"
+        );
+    }
+
+    #[test]
+    fn what_xml_cannot_carry_is_refused_whole() {
+        for key in ["a\0", "\u{1}", "\u{1f}", "\u{fffe}", "\u{ffff}"] {
+            let mut out = b"before".to_vec();
+            let error = write_delete_objects(&mut out, ["fine", key], false).unwrap_err();
+            assert_eq!((error.key.as_str(), out.as_slice()), (key, b"before".as_slice()));
+        }
+    }
+
+    #[test]
+    fn failures_are_read_and_successes_skipped() {
+        let xml = b"<DeleteResult><Deleted><Key>a</Key></Deleted><Error><Key>b</Key><VersionId/><Code>AccessDenied</Code><Message>Access Denied</Message></Error></DeleteResult>";
+        let failure = DeleteFailure { key: "b".into(), code: "AccessDenied".into(), message: "Access Denied".into() };
+        assert_eq!(parse_delete_result(xml), Ok(vec![failure]));
+        assert_eq!(parse_delete_result(b"<DeleteResult/>"), Ok(Vec::new()));
+        assert_eq!(parse_delete_result(&xml[..60]), Err(XmlError::Truncated));
+        assert!(matches!(parse_delete_result(b"<Error><Code>MalformedXML</Code></Error>"), Err(XmlError::Service(_))));
+    }
+
+    proptest! {
+        /// A reader of XML finds the keys that were written.
+        #[test]
+        fn keys_round_trip(keys in prop::collection::vec(any::<String>().prop_filter("XML", |key| is_representable(key)), 0..5)) {
+            let mut out = Vec::new();
+            write_delete_objects(&mut out, keys.iter().map(String::as_str), false).unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let mut reader = Reader::from_str(&text);
+            let (mut found, mut key) = (Vec::new(), String::new());
+            loop {
+                match reader.read_event().unwrap() {
+                    Event::Text(piece) => key.push_str(&piece.xml10_content()),
+                    Event::GeneralRef(name) => match name.resolve_char_ref().unwrap() {
+                        Some(character) => key.push(character),
+                        None => key.push_str(quick_xml::escape::resolve_xml_entity(&name).unwrap()),
+                    },
+                    Event::End(end) if end.name().as_ref() == "Key" => found.push(std::mem::take(&mut key)),
+                    Event::Eof => break,
+                    _ => {}
+                }
+            }
+            prop_assert_eq!(found, keys);
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! `<ListBucketResult>`: one page of a listing, the one document whose speed matters.
+
+use jiff::Timestamp;
+
+use super::reader::{Cursor, XmlError};
+use crate::wire::uri::decode_form;
+
+/// A storage class. The usual ones cost no memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorageClass {
+    /// `STANDARD`
+    Standard,
+    /// `INTELLIGENT_TIERING`
+    IntelligentTiering,
+    /// `STANDARD_IA`
+    StandardIa,
+    /// `ONEZONE_IA`
+    OneZoneIa,
+    /// `GLACIER`: must be restored before it can be read.
+    Glacier,
+    /// `GLACIER_IR`
+    GlacierIr,
+    /// `DEEP_ARCHIVE`: must be restored before it can be read.
+    DeepArchive,
+    /// `EXPRESS_ONEZONE`
+    ExpressOneZone,
+    /// Any other.
+    Other(Box<str>),
+}
+
+impl StorageClass {
+    /// The class as S3 writes it.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Standard => "STANDARD",
+            Self::IntelligentTiering => "INTELLIGENT_TIERING",
+            Self::StandardIa => "STANDARD_IA",
+            Self::OneZoneIa => "ONEZONE_IA",
+            Self::Glacier => "GLACIER",
+            Self::GlacierIr => "GLACIER_IR",
+            Self::DeepArchive => "DEEP_ARCHIVE",
+            Self::ExpressOneZone => "EXPRESS_ONEZONE",
+            Self::Other(other) => other,
+        }
+    }
+
+    fn from_text(text: &str) -> Self {
+        match text {
+            "STANDARD" => Self::Standard,
+            "INTELLIGENT_TIERING" => Self::IntelligentTiering,
+            "STANDARD_IA" => Self::StandardIa,
+            "ONEZONE_IA" => Self::OneZoneIa,
+            "GLACIER" => Self::Glacier,
+            "GLACIER_IR" => Self::GlacierIr,
+            "DEEP_ARCHIVE" => Self::DeepArchive,
+            "EXPRESS_ONEZONE" => Self::ExpressOneZone,
+            other => Self::Other(other.into()),
+        }
+    }
+}
+
+/// One object of a listing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedObject {
+    /// The key, decoded.
+    pub key: String,
+    /// The size in bytes.
+    pub size: u64,
+    /// The entity tag byte for byte, with its quotes where the server sent them.
+    pub etag: Option<String>,
+    /// When the object was written; `None` also for a time that can't be read.
+    pub last_modified: Option<Timestamp>,
+    /// The storage class; `None` where the server does not tell.
+    pub storage_class: Option<StorageClass>,
+}
+
+/// One page of a listing, in the server's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListPage {
+    /// The objects.
+    pub objects: Vec<ListedObject>,
+    /// The common prefixes, with their delimiter, decoded.
+    pub prefixes: Vec<String>,
+    /// What to ask the next page with; there is one whenever `is_truncated`.
+    pub next_continuation_token: Option<String>,
+    /// Whether there are more pages.
+    pub is_truncated: bool,
+}
+
+/// Reads a page of `ListObjectsV2`. Keys and prefixes are decoded, once, when the document says that they
+/// are url-encoded.
+///
+/// # Errors
+/// [`XmlError`] for everything that could make the listing shorter than it is: a document that is cut off,
+/// an object without key or size, no `IsTruncated`, or a truncated page without a token to go on with.
+pub fn parse_list_objects_v2(xml: &[u8]) -> Result<ListPage, XmlError> {
+    let mut cursor = Cursor::open(xml, "ListBucketResult")?;
+    let mut page = ListPage::default();
+    let mut is_truncated = None;
+    let mut url_encoded = false;
+    while let Some(field) = cursor.child()? {
+        match field.local_name().as_ref() {
+            "Contents" => {
+                if page.objects.is_empty() {
+                    // A page has at most 1,000 objects; the entries of a short one are over 200 bytes each.
+                    page.objects.reserve((xml.len() / 200).min(1_000));
+                }
+                page.objects.push(read_object(&mut cursor)?);
+            }
+            "CommonPrefixes" => page.prefixes.push(read_prefix(&mut cursor)?),
+            "IsTruncated" => {
+                is_truncated = Some(match cursor.short_text()?.trim_ascii() {
+                    "true" => true,
+                    "false" => false,
+                    _ => return Err(XmlError::Value("IsTruncated")),
+                });
+            }
+            "NextContinuationToken" => page.next_continuation_token = Some(cursor.text()?),
+            "EncodingType" => {
+                url_encoded = match cursor.short_text()?.trim_ascii() {
+                    "url" => true,
+                    "" => false,
+                    _ => return Err(XmlError::Value("EncodingType")),
+                };
+            }
+            _ => cursor.skip()?,
+        }
+    }
+    cursor.finish()?;
+
+    page.is_truncated = is_truncated.ok_or(XmlError::Missing("IsTruncated"))?;
+    page.next_continuation_token = page.next_continuation_token.filter(|token| !token.is_empty());
+    if page.is_truncated && page.next_continuation_token.is_none() {
+        return Err(XmlError::Missing("NextContinuationToken"));
+    }
+    if url_encoded {
+        // Afterwards, because the encoding may be told behind the objects.
+        for object in &mut page.objects {
+            object.key = decode(std::mem::take(&mut object.key), "Key")?;
+        }
+        for prefix in &mut page.prefixes {
+            *prefix = decode(std::mem::take(prefix), "Prefix")?;
+        }
+    }
+    Ok(page)
+}
+
+fn decode(text: String, element: &'static str) -> Result<String, XmlError> {
+    decode_form(text).map_err(|error| XmlError::Decode(element, error))
+}
+
+fn read_object(cursor: &mut Cursor<'_>) -> Result<ListedObject, XmlError> {
+    let (mut key, mut size, mut etag, mut last_modified, mut storage_class) = (None, None, None, None, None);
+    while let Some(field) = cursor.child()? {
+        match field.local_name().as_ref() {
+            "Key" => key = Some(cursor.text()?),
+            "Size" => {
+                let text = cursor.short_text()?.trim_ascii();
+                size = Some(text.parse().map_err(|_| XmlError::Value("Size"))?);
+            }
+            "ETag" => etag = Some(cursor.text()?),
+            "LastModified" => last_modified = timestamp(cursor.short_text()?.trim_ascii()),
+            "StorageClass" => storage_class = Some(StorageClass::from_text(cursor.short_text()?.trim_ascii())),
+            _ => cursor.skip()?,
+        }
+    }
+    Ok(ListedObject {
+        key: key.filter(|key: &String| !key.is_empty()).ok_or(XmlError::Missing("Key"))?,
+        size: size.ok_or(XmlError::Missing("Size"))?,
+        etag,
+        last_modified,
+        storage_class,
+    })
+}
+
+fn read_prefix(cursor: &mut Cursor<'_>) -> Result<String, XmlError> {
+    let mut prefix = None;
+    while let Some(field) = cursor.child()? {
+        match field.local_name().as_ref() {
+            "Prefix" => prefix = Some(cursor.text()?),
+            _ => cursor.skip()?,
+        }
+    }
+    prefix.ok_or(XmlError::Missing("Prefix"))
+}
+
+pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
+}
+
+#[cfg(test)]
+#[path = "list_tests.rs"]
+mod tests;

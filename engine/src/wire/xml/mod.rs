@@ -1,0 +1,25 @@
+//! The XML documents of S3, read in one pass and written by hand.
+//!
+//! Owns the mapping from documents to values, one file a document. A body arrives whole (a page of a
+//! listing is some hundred kilobytes) and is pulled through [`reader::Cursor`]; text is copied once, into
+//! the value that keeps it. Unknown elements are skipped, so that servers may add some.
+//!
+//! Refuses a document that is cut off, not well-formed, of another kind, or that lacks what its reader
+//! needs: an answer is complete or it is an error. Document types are refused, and with them entities of
+//! the document's own. An `<Error>` document in the place of another is [`XmlError::Service`], whatever
+//! the status of the response was.
+
+mod buckets;
+mod delete;
+mod error;
+mod list;
+mod multipart;
+mod reader;
+mod writer;
+
+pub use buckets::{BucketPage, ListedBucket, parse_list_buckets, write_create_bucket};
+pub use delete::{DeleteFailure, Unrepresentable, is_representable, parse_delete_result, write_delete_objects};
+pub use error::{ErrorBody, parse_error};
+pub use list::{ListPage, ListedObject, StorageClass, parse_list_objects_v2};
+pub use multipart::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
+pub use reader::XmlError;

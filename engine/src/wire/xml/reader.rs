@@ -1,0 +1,221 @@
+//! A cursor over a document: children, text, skip.
+
+use std::fmt;
+
+use quick_xml::Reader;
+use quick_xml::escape::resolve_xml_entity;
+use quick_xml::events::{BytesStart, Event};
+
+use super::error::{ErrorBody, read_error};
+use crate::wire::uri::DecodeError;
+
+/// How deep elements may be nested; S3's own documents need six levels.
+const MAX_DEPTH: usize = 64;
+
+/// Why a document can't be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum XmlError {
+    /// The document is not well-formed, with the reason and the byte where it was found.
+    Syntax {
+        /// What is wrong.
+        reason: String,
+        /// The offset in bytes.
+        at: u64,
+    },
+    /// The document ends before its root element does.
+    Truncated,
+    /// The document is not UTF-8.
+    Encoding,
+    /// Another document than the one that was asked for, with its root element.
+    Root(String),
+    /// An element that must be there is not, or is empty.
+    Missing(&'static str),
+    /// An element's text is not what it must be.
+    Value(&'static str),
+    /// A url-encoded element could not be decoded.
+    Decode(&'static str, DecodeError),
+    /// The service answered with an error document.
+    Service(Box<ErrorBody>),
+}
+
+impl fmt::Display for XmlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Syntax { reason, at } => write!(f, "the response is not well-formed XML at byte {at}: {reason}"),
+            Self::Truncated => f.write_str("the response's XML document is cut off"),
+            Self::Encoding => f.write_str("the response's XML document is not UTF-8"),
+            Self::Root(root) => write!(
+                f,
+                "the response is an unexpected XML document <{root}>; check that the endpoint is an S3 server"
+            ),
+            Self::Missing(element) => write!(f, "the response's XML document lacks <{element}>"),
+            Self::Value(element) => write!(f, "the response's XML document has an unreadable <{element}>"),
+            Self::Decode(element, error) => {
+                write!(f, "the response's XML document has a wrongly url-encoded <{element}>: {error}")
+            }
+            Self::Service(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for XmlError {}
+
+/// Where a reader stands in a document.
+pub(super) struct Cursor<'a> {
+    reader: Reader<&'a [u8]>,
+    /// An element written as `<a/>` was opened: what comes next is its end.
+    empty: bool,
+    /// The last element's text when it is not kept.
+    scratch: String,
+}
+
+impl<'a> Cursor<'a> {
+    /// Opens `xml`, whose root element must be `root`, and enters it.
+    pub(super) fn open(xml: &'a [u8], root: &'static str) -> Result<Self, XmlError> {
+        let mut cursor = Self::any(xml)?;
+        match cursor.root()? {
+            Some(name) if name.local_name().as_ref() == root => Ok(cursor),
+            Some(name) if name.local_name().as_ref() == "Error" => {
+                Err(XmlError::Service(Box::new(read_error(&mut cursor)?)))
+            }
+            Some(name) => Err(XmlError::Root(name.local_name().as_ref().chars().take(64).collect())),
+            None => Err(XmlError::Truncated),
+        }
+    }
+
+    /// Opens `xml` before its root element.
+    pub(super) fn any(xml: &'a [u8]) -> Result<Self, XmlError> {
+        // White space may precede the declaration: servers send it to keep a connection alive.
+        let text = std::str::from_utf8(xml.trim_ascii_start()).map_err(|_| XmlError::Encoding)?;
+        Ok(Self { reader: Reader::from_str(text), empty: false, scratch: String::new() })
+    }
+
+    /// Enters the root element.
+    pub(super) fn root(&mut self) -> Result<Option<BytesStart<'a>>, XmlError> {
+        loop {
+            return match self.event()? {
+                Event::Start(start) => Ok(Some(start)),
+                Event::Empty(start) => {
+                    self.empty = true;
+                    Ok(Some(start))
+                }
+                Event::Eof => Ok(None),
+                Event::Decl(_) | Event::Comment(_) | Event::PI(_) => continue,
+                Event::Text(text) if is_blank(&text) => continue,
+                _ => Err(self.syntax("text outside the root element")),
+            };
+        }
+    }
+
+    /// Enters the next child of the current element, or leaves the element when there is none.
+    pub(super) fn child(&mut self) -> Result<Option<BytesStart<'a>>, XmlError> {
+        if std::mem::take(&mut self.empty) {
+            return Ok(None);
+        }
+        loop {
+            match self.event()? {
+                Event::Start(start) => return Ok(Some(start)),
+                Event::Empty(start) => {
+                    self.empty = true;
+                    return Ok(Some(start));
+                }
+                Event::End(_) => return Ok(None),
+                Event::Eof => return Err(XmlError::Truncated),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads the text of the current element, and leaves it.
+    pub(super) fn text(&mut self) -> Result<String, XmlError> {
+        let mut text = String::new();
+        self.append_text(&mut text)?;
+        Ok(text)
+    }
+
+    /// Reads the text of the current element into memory that is used again, and leaves it.
+    pub(super) fn short_text(&mut self) -> Result<&str, XmlError> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        let read = self.append_text(&mut scratch);
+        self.scratch = scratch;
+        read.map(|()| self.scratch.as_str())
+    }
+
+    fn append_text(&mut self, text: &mut String) -> Result<(), XmlError> {
+        if std::mem::take(&mut self.empty) {
+            return Ok(());
+        }
+        loop {
+            match self.event()? {
+                Event::Text(piece) => text.push_str(&piece.xml10_content()),
+                Event::CData(piece) => text.push_str(&piece.xml10_content()),
+                Event::GeneralRef(reference) => {
+                    // Control characters are taken as they come: XML 1.0 has no place for them, keys do.
+                    let character = reference.resolve_char_ref().map_err(|error| self.failed(&error))?;
+                    match (character, resolve_xml_entity(&reference)) {
+                        (Some(character), _) => text.push(character),
+                        (None, Some(known)) => text.push_str(known),
+                        (None, None) => return Err(self.syntax("an entity that XML does not know")),
+                    }
+                }
+                Event::End(_) => return Ok(()),
+                Event::Eof => return Err(XmlError::Truncated),
+                Event::Start(_) | Event::Empty(_) => {
+                    return Err(self.syntax("an element where text was expected"));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Leaves the current element, whatever is in it.
+    pub(super) fn skip(&mut self) -> Result<(), XmlError> {
+        if std::mem::take(&mut self.empty) {
+            return Ok(());
+        }
+        let mut depth = 1;
+        while depth > 0 {
+            match self.event()? {
+                Event::Start(_) => depth += 1,
+                Event::End(_) => depth -= 1,
+                Event::Eof => return Err(XmlError::Truncated),
+                _ => {}
+            }
+            if depth > MAX_DEPTH {
+                return Err(self.syntax("elements nested too deeply"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing but blanks and comments follows the root element.
+    pub(super) fn finish(&mut self) -> Result<(), XmlError> {
+        match self.root()? {
+            None => Ok(()),
+            Some(_) => Err(self.syntax("a second root element")),
+        }
+    }
+
+    fn event(&mut self) -> Result<Event<'a>, XmlError> {
+        match self.reader.read_event() {
+            Ok(Event::DocType(_)) => Err(self.syntax("a document type, which S3 does not use")),
+            Ok(event) => Ok(event),
+            // What is left open at the end of the input was cut off.
+            Err(quick_xml::Error::Syntax(_)) => Err(XmlError::Truncated),
+            Err(error) => Err(self.failed(&error)),
+        }
+    }
+
+    fn failed(&self, error: &quick_xml::Error) -> XmlError {
+        XmlError::Syntax { reason: error.to_string(), at: self.reader.buffer_position() }
+    }
+
+    fn syntax(&self, reason: &str) -> XmlError {
+        XmlError::Syntax { reason: reason.to_owned(), at: self.reader.buffer_position() }
+    }
+}
+
+fn is_blank(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_whitespace())
+}

@@ -1,0 +1,165 @@
+//! The command line, and what it means to the library.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::thread::available_parallelism;
+
+use clap::{Parser, ValueEnum};
+use wirespeed_origin::{Builder, EtagKind, Origin, Series};
+
+/// An embedded S3 server for tests, demonstrations and benchmarks
+///
+/// Objects are kept in memory unless --dir is given. When it accepts connections it prints one line,
+/// "wirespeed-origin listening on http://ADDRESS:PORT". GET /-/stats answers with counts of requests, bytes and
+/// connections as JSON, POST /-/reset sets them back. SIGTERM and SIGINT stop it.
+#[derive(Parser)]
+#[command(version, max_term_width = 110)]
+pub(crate) struct Arguments {
+    /// Address to listen on; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+
+    /// Write the port to this file once connections are accepted
+    #[arg(long, value_name = "PATH")]
+    pub(crate) port_file: Option<PathBuf>,
+
+    /// Make this bucket at the start; can be given again
+    #[arg(long, value_name = "NAME")]
+    bucket: Vec<String>,
+
+    /// Make a bucket that hashes and counts uploads and drops their bytes, for measuring uploads; can be given again
+    #[arg(long, value_name = "NAME")]
+    discard: Vec<String>,
+
+    /// Make a bucket of computed objects, or add to one; can be given again
+    ///
+    /// NAME=objects:COUNT,size:SIZE[,prefix:TEXT][,digits:N][,seed:N] is COUNT objects named TEXT followed by a
+    /// number from 0 in N digits (8 unless told); NAME=object:KEY,size:SIZE[,seed:N] is one. SIZE is in bytes or has
+    /// a unit: KiB, MiB, GiB, TiB. For example data=objects:20000,size:64KiB,prefix:data/
+    #[arg(long, value_name = "NAME=SPEC", value_parser = synthetic)]
+    synthetic: Vec<(String, Series)>,
+
+    /// Keep objects in files under this directory, and serve those already there
+    #[arg(long, value_name = "PATH")]
+    dir: Option<PathBuf>,
+
+    /// Access key that requests are signed with
+    #[arg(long, env = "WIRESPEED_ORIGIN_ACCESS_KEY", default_value = "wirespeed", value_name = "KEY")]
+    access_key: String,
+
+    /// Secret key that requests are signed with
+    #[arg(
+        long,
+        env = "WIRESPEED_ORIGIN_SECRET_KEY",
+        default_value = "wirespeed-secret",
+        value_name = "KEY",
+        hide_env_values = true
+    )]
+    secret_key: String,
+
+    /// Let unsigned requests in; signatures that are given are still checked
+    #[arg(long)]
+    anonymous: bool,
+
+    /// Region that the server says it is in; signatures for any region are taken
+    #[arg(long, default_value = "us-east-1", value_name = "NAME")]
+    region: String,
+
+    /// What ETags are made of
+    #[arg(long, value_enum, default_value = "md5", value_name = "KIND")]
+    etag: Etag,
+
+    /// Least size of any part of a multipart upload but the last
+    #[arg(long, default_value = "5MiB", value_name = "SIZE", value_parser = size)]
+    min_part_size: u64,
+
+    /// Threads that serve; 1 is the cheapest a request. Default: one a core
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+
+    /// Let clients beyond loopback use /-/stats and /-/reset
+    #[arg(long)]
+    control_from_anywhere: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Etag {
+    /// MD5, as S3 has it: 1.5 core-seconds a GiB uploaded
+    Md5,
+    /// CRC-64/NVME and the length: next to nothing
+    Fast,
+}
+
+impl Arguments {
+    /// Threads to serve with.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from)
+    }
+
+    /// The server that was asked for.
+    pub(crate) fn builder(self) -> Builder {
+        let mut builder = Origin::builder()
+            .listen(self.listen)
+            .keys(self.access_key, self.secret_key)
+            .anonymous(self.anonymous)
+            .region(self.region)
+            .etag(match self.etag {
+                Etag::Md5 => EtagKind::Md5,
+                Etag::Fast => EtagKind::Fast,
+            })
+            .least_part(self.min_part_size)
+            .control_from_anywhere(self.control_from_anywhere);
+        if let Some(path) = self.dir {
+            builder = builder.directory(path);
+        }
+        builder = self.bucket.into_iter().fold(builder, Builder::bucket);
+        builder = self.discard.into_iter().fold(builder, Builder::discarding_bucket);
+        self.synthetic.into_iter().fold(builder, |builder, (name, series)| builder.synthetic(name, series))
+    }
+}
+
+/// A number of bytes, with a unit or without.
+fn size(text: &str) -> Result<u64, String> {
+    let units = [("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40)];
+    let unit = units.into_iter().find_map(|(unit, shift)| text.strip_suffix(unit).map(|number| (number, shift)));
+    let (number, shift) = unit.unwrap_or((text, 0));
+    let bytes = number.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| format!("{text:?} is not a size: give bytes, or a whole number of KiB, MiB, GiB or TiB"))
+}
+
+fn synthetic(text: &str) -> Result<(String, Series), String> {
+    let (name, spec) = text.split_once('=').ok_or("it has the form NAME=SPEC, such as data=objects:1000,size:1MiB")?;
+    let (mut object, mut objects, mut bytes, mut prefix, mut digits, mut seed) = (None, None, None, None, None, None);
+    for field in spec.split(',') {
+        let (field, value) = field.split_once(':').ok_or_else(|| format!("{field:?} is not FIELD:VALUE"))?;
+        let number = || value.parse::<u64>().map_err(|_| format!("{field}:{value}: not a whole number"));
+        match field {
+            "object" => object = Some(value),
+            "objects" => objects = Some(number()?),
+            "size" => bytes = Some(size(value)?),
+            "prefix" => prefix = Some(value),
+            "digits" => digits = Some(number()?),
+            "seed" => seed = Some(number()?),
+            _ => {
+                return Err(format!("no such field: {field}; there are object, objects, size, prefix, digits, seed"));
+            }
+        }
+    }
+    let bytes = bytes.ok_or("it lacks size:SIZE")?;
+    let series = match (object, objects) {
+        (Some(key), None) if prefix.is_none() && digits.is_none() => Series::one(key, bytes),
+        (Some(_), None) => {
+            return Err("prefix and digits go with objects, not with object".to_owned());
+        }
+        (None, Some(count)) => {
+            let series = Series::numbered(prefix.unwrap_or_default(), count, bytes);
+            match digits {
+                Some(digits) if digits > 64 => return Err(format!("digits:{digits}: at most 64")),
+                Some(digits) => series.digits(digits as usize),
+                None => series,
+            }
+        }
+        _ => return Err("it has one of object:KEY and objects:COUNT".to_owned()),
+    };
+    Ok((name.to_owned(), series.seed(seed.unwrap_or(0))))
+}

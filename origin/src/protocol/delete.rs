@@ -1,0 +1,54 @@
+//! DeleteObject and DeleteObjects.
+
+use s3s::dto::*;
+use s3s::{S3Request, S3Response, S3Result, s3_error};
+
+use super::reply::refused;
+use super::{Protocol, conditions, writable};
+use crate::store::bucket::Condition;
+
+/// The most keys of one DeleteObjects, as in S3.
+const MOST: usize = 1000;
+
+impl Protocol {
+    pub(super) async fn delete_object(
+        &self,
+        request: S3Request<DeleteObjectInput>,
+    ) -> S3Result<S3Response<DeleteObjectOutput>> {
+        let input = request.input;
+        let bucket = self.bucket(&input.bucket)?;
+        let condition = conditions::of_write(input.if_match, None)?;
+        writable(&bucket)?.remove(&input.key, &condition).map_err(refused)?;
+        Ok(S3Response::new(DeleteObjectOutput::default()))
+    }
+
+    pub(super) async fn delete_objects(
+        &self,
+        request: S3Request<DeleteObjectsInput>,
+    ) -> S3Result<S3Response<DeleteObjectsOutput>> {
+        let input = request.input;
+        let bucket = self.bucket(&input.bucket)?;
+        let stored = writable(&bucket)?;
+        if input.delete.objects.is_empty() || input.delete.objects.len() > MOST {
+            return Err(s3_error!(MalformedXML, "A DeleteObjects request names 1 to {MOST} keys"));
+        }
+        let quiet = input.delete.quiet.unwrap_or(false);
+        let (mut deleted, mut errors) = (Vec::new(), Vec::new());
+        for object in input.delete.objects {
+            let condition = object.e_tag.map_or(Condition::None, |etag| Condition::Etag(etag.value().to_owned()));
+            let key = object.key;
+            match stored.remove(&key, &condition).map_err(refused) {
+                Ok(()) if quiet => {}
+                Ok(()) => deleted.push(DeletedObject { key: Some(key), ..Default::default() }),
+                Err(error) => errors.push(Error {
+                    code: Some(error.code().as_str().to_owned()),
+                    message: error.message().map(str::to_owned),
+                    key: Some(key),
+                    version_id: None,
+                }),
+            }
+        }
+        let output = DeleteObjectsOutput { deleted: Some(deleted), errors: Some(errors), ..Default::default() };
+        Ok(S3Response::new(output))
+    }
+}

@@ -1,0 +1,147 @@
+//! PutObject, and receiving the body of any upload.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::StreamExt;
+use http::{HeaderMap, StatusCode};
+use s3s::dto::{PutObjectInput, PutObjectOutput, StreamingBlob};
+use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
+
+use super::reply::{error_called, etag, head_of, internal, refused};
+use super::{Protocol, checksums, conditions, writable};
+use crate::store::bucket::Stored;
+use crate::store::directory::drop_files;
+use crate::store::intake::{Intake, Received};
+use crate::store::object::{Checksum, Object, now};
+
+/// The largest body of one request: 5 GiB, as S3 has it.
+const LARGEST: i64 = 5 << 30;
+
+/// The body of an upload and what was promised of it.
+pub(super) struct Upload {
+    pub(super) body: Option<StreamingBlob>,
+    pub(super) length: Option<i64>,
+    pub(super) md5: Option<String>,
+    pub(super) checksum: Option<Checksum>,
+    pub(super) trailers: Option<TrailingHeaders>,
+}
+
+impl Protocol {
+    pub(super) async fn put_object(
+        &self,
+        mut request: S3Request<PutObjectInput>,
+    ) -> S3Result<S3Response<PutObjectOutput>> {
+        let input = &mut request.input;
+        let bucket = self.bucket(&input.bucket)?;
+        let stored = writable(&bucket)?;
+        let condition = conditions::of_write(input.if_match.take(), input.if_none_match.take())?;
+        let upload = Upload {
+            body: input.body.take(),
+            length: input.content_length,
+            md5: input.content_md5.take(),
+            checksum: checksums::given!(input),
+            trailers: request.trailing_headers.take(),
+        };
+        let received = self.receive(stored, upload, &request.headers, request.credentials.is_some()).await?;
+        let head = head_of!(request.input);
+        let object = Object {
+            head,
+            size: received.size,
+            etag: received.etag,
+            modified: now(),
+            checksum: received.checksum,
+            part_sizes: Vec::new(),
+            content: received.content,
+        };
+        let content = object.content.clone();
+        let object = stored.insert(&request.input.key, object, &condition).map_err(|refusal| {
+            drop_files(&content);
+            refused(refusal)
+        })?;
+        let mut output = PutObjectOutput { e_tag: Some(etag(&object.etag)), ..Default::default() };
+        checksums::show!(output, object.checksum.as_ref());
+        Ok(S3Response::new(output))
+    }
+
+    /// Takes in a body, checking whatever was promised of it: length, MD5, checksum.
+    pub(super) async fn receive(
+        &self,
+        stored: &Stored,
+        upload: Upload,
+        headers: &HeaderMap,
+        signed: bool,
+    ) -> S3Result<Received> {
+        refuse_unsigned_framing(headers, signed)?;
+        if upload.length.is_some_and(|length| length > LARGEST) {
+            return Err(s3_error!(EntityTooLarge, "Your proposed upload exceeds the maximum allowed size of 5 GiB"));
+        }
+        let md5 = upload.md5.as_deref().map(decode_md5).transpose()?;
+        let algorithm = upload.checksum.as_ref().map(|checksum| checksum.algorithm);
+        let algorithm = algorithm.or_else(|| checksums::announced(headers));
+        let mut intake = Intake::open(&stored.shelf, self.etag, md5.is_some(), algorithm).map_err(internal)?;
+        if let Some(mut body) = upload.body {
+            while let Some(frame) = body.next().await {
+                intake.push(frame.map_err(broken_body)?).await.map_err(internal)?;
+            }
+        }
+        if upload.length.is_some_and(|length| length != intake.size() as i64) {
+            return Err(s3_error!(
+                IncompleteBody,
+                "You did not provide the number of bytes specified by the Content-Length HTTP header"
+            ));
+        }
+        let received = intake.finish().await.map_err(internal)?;
+        let promised = checksums::trailing(upload.trailers).or(upload.checksum);
+        let kept = verify(&received, md5, promised);
+        if kept.is_err() {
+            drop_files(&received.content);
+        }
+        kept.map(|()| received)
+    }
+}
+
+fn verify(received: &Received, md5: Option<[u8; 16]>, promised: Option<Checksum>) -> S3Result<()> {
+    if md5.is_some() && md5 != received.md5 {
+        return Err(s3_error!(BadDigest, "The Content-MD5 you specified did not match what we received"));
+    }
+    match (&received.checksum, promised) {
+        (Some(computed), Some(promised)) if *computed != promised => Err(s3_error!(
+            BadDigest,
+            "The {:?} you specified did not match the calculated checksum",
+            computed.algorithm
+        )),
+        (Some(computed), None) => {
+            let message = format!("A {:?} trailer was announced and did not come", computed.algorithm);
+            Err(error_called("MalformedTrailerError", StatusCode::BAD_REQUEST, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A body in aws-chunked framing is only taken apart when the request is signed: unsigned, its framing would be
+/// kept as if it were content.
+fn refuse_unsigned_framing(headers: &HeaderMap, signed: bool) -> S3Result<()> {
+    let framed = headers.get("x-amz-content-sha256").is_some_and(|value| value.as_bytes().starts_with(b"STREAMING-"));
+    if framed && !signed {
+        return Err(s3_error!(NotImplemented, "An anonymous request can't have an aws-chunked body here"));
+    }
+    Ok(())
+}
+
+fn decode_md5(value: &str) -> S3Result<[u8; 16]> {
+    let decoded = STANDARD.decode(value).ok().and_then(|bytes| bytes.try_into().ok());
+    decoded.ok_or_else(|| s3_error!(InvalidDigest, "The Content-MD5 you specified is not valid."))
+}
+
+/// Names what the body did: `s3s` says so in the error's text alone.
+fn broken_body(error: s3s::StdError) -> S3Error {
+    let text = error.to_string();
+    let code = if text.contains("Sha256") || text.contains("InvalidChecksum") {
+        "XAmzContentSHA256Mismatch"
+    } else if text.contains("Signature") {
+        "SignatureDoesNotMatch"
+    } else {
+        "IncompleteBody"
+    };
+    error_called(code, StatusCode::BAD_REQUEST, format!("The request body could not be taken in: {text}"))
+}

@@ -1,0 +1,292 @@
+//! Starting and stopping a server.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use s3s::service::S3ServiceBuilder;
+use s3s::validation::{AwsNameValidation, NameValidation};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::access::{Access, Keys};
+use crate::connection;
+use crate::protocol::Protocol;
+use crate::service::{Service, Shared};
+use crate::stats::{Counters, Stats};
+use crate::store::directory::Directory;
+use crate::store::intake::EtagKind;
+use crate::store::synthetic::{Series, Synthetic};
+use crate::store::{BucketRefusal, Store};
+
+/// How long a stopping server lets answers under way come to their end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The least part of a multipart upload, but for the last: 5 MiB, as in S3.
+const LEAST_PART: u64 = 5 << 20;
+
+/// An embedded S3 server.
+#[derive(Debug)]
+pub struct Origin;
+
+impl Origin {
+    /// A server on a free port of loopback, in memory, without buckets, for requests signed with
+    /// `wirespeed` / `wirespeed-secret`.
+    pub fn builder() -> Builder {
+        Builder {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            access_key: "wirespeed".to_owned(),
+            secret_key: "wirespeed-secret".to_owned(),
+            anonymous: false,
+            region: "us-east-1".to_owned(),
+            etag: EtagKind::default(),
+            least_part: LEAST_PART,
+            directory: None,
+            buckets: Vec::new(),
+            discarding: Vec::new(),
+            synthetic: BTreeMap::new(),
+            control_from_anywhere: false,
+        }
+    }
+}
+
+/// What a server is to be like.
+#[must_use]
+pub struct Builder {
+    listen: SocketAddr,
+    access_key: String,
+    secret_key: String,
+    anonymous: bool,
+    region: String,
+    etag: EtagKind,
+    least_part: u64,
+    directory: Option<PathBuf>,
+    buckets: Vec<String>,
+    discarding: Vec<String>,
+    synthetic: BTreeMap<String, Vec<Series>>,
+    control_from_anywhere: bool,
+}
+
+impl Builder {
+    /// Listens on this address; port 0 takes a free one.
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = address;
+        self
+    }
+
+    /// The keys that requests are signed with.
+    pub fn keys(mut self, access_key: impl Into<String>, secret_key: impl Into<String>) -> Self {
+        self.access_key = access_key.into();
+        self.secret_key = secret_key.into();
+        self
+    }
+
+    /// Lets unsigned requests in. Signatures that are given are still checked.
+    pub fn anonymous(mut self, anonymous: bool) -> Self {
+        self.anonymous = anonymous;
+        self
+    }
+
+    /// The region that the server says it is in. Signatures for any region are taken.
+    pub fn region(mut self, region: impl Into<String>) -> Self {
+        self.region = region.into();
+        self
+    }
+
+    /// What ETags are made of.
+    pub fn etag(mut self, etag: EtagKind) -> Self {
+        self.etag = etag;
+        self
+    }
+
+    /// The least size, in bytes, of any part of a multipart upload but the last.
+    pub fn least_part(mut self, bytes: u64) -> Self {
+        self.least_part = bytes;
+        self
+    }
+
+    /// Keeps objects in files under this directory, and serves those already there.
+    pub fn directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directory = Some(path.into());
+        self
+    }
+
+    /// Makes a bucket, if it is not there yet.
+    pub fn bucket(mut self, name: impl Into<String>) -> Self {
+        self.buckets.push(name.into());
+        self
+    }
+
+    /// Makes a bucket that hashes and counts what is put into it and drops the bytes: its objects are listed and
+    /// have a size and an ETag, and can't be read.
+    pub fn discarding_bucket(mut self, name: impl Into<String>) -> Self {
+        self.discarding.push(name.into());
+        self
+    }
+
+    /// Makes a bucket whose objects are computed, or adds to one.
+    pub fn synthetic(mut self, name: impl Into<String>, series: Series) -> Self {
+        self.synthetic.entry(name.into()).or_default().push(series);
+        self
+    }
+
+    /// Lets clients beyond loopback read and reset the statistics.
+    pub fn control_from_anywhere(mut self, allowed: bool) -> Self {
+        self.control_from_anywhere = allowed;
+        self
+    }
+
+    /// Starts serving, as tasks of the runtime that this is called in.
+    ///
+    /// # Errors
+    /// An address that can't be listened on, a directory that can't be used, a name that no bucket can have, or two
+    /// buckets of one name.
+    pub async fn start(self) -> io::Result<Running> {
+        let store = Arc::new(self.store()?);
+        let protocol = Protocol { store, etag: self.etag, least_part: self.least_part, region: self.region.into() };
+        let mut s3 = S3ServiceBuilder::new(protocol);
+        s3.set_auth(Keys { access_key: self.access_key, secret_key: self.secret_key.into() });
+        s3.set_access(Access { anonymous: self.anonymous });
+        let counters = Arc::new(Counters::default());
+        let shared = Shared { s3: s3.build(), counters: counters.clone(), request_ids: AtomicU64::new(1) };
+        let listener = TcpListener::bind(self.listen)
+            .await
+            .map_err(|error| io::Error::new(error.kind(), format!("can't listen on {}: {error}", self.listen)))?;
+        let address = listener.local_addr()?;
+        let (stop, stopped) = watch::channel(false);
+        let accepting = Accepting { listener, shared: Arc::new(shared), control: self.control_from_anywhere, stopped };
+        Ok(Running { address, counters, stop, accepting: Some(tokio::spawn(accepting.run())) })
+    }
+
+    fn store(&self) -> io::Result<Store> {
+        let store = match &self.directory {
+            None => Store::in_memory(),
+            Some(path) => {
+                let explain = |error: io::Error| {
+                    io::Error::new(error.kind(), format!("can't keep objects in {}: {error}", path.display()))
+                };
+                Directory::open(path).and_then(Store::in_directory).map_err(explain)?
+            }
+        };
+        for (name, series) in &self.synthetic {
+            made(name, store.create_synthetic(valid(name)?, Synthetic::new(series.clone())))?;
+        }
+        for name in &self.discarding {
+            made(name, store.create_discarding(valid(name)?))?;
+        }
+        for name in &self.buckets {
+            match store.create(valid(name)?) {
+                // Left there by an earlier run.
+                Err(BucketRefusal::Exists) if self.directory.is_some() => {}
+                result => made(name, result)?,
+            }
+        }
+        Ok(store)
+    }
+}
+
+fn valid(name: &str) -> io::Result<&str> {
+    if AwsNameValidation::new().validate_bucket_name(name) {
+        return Ok(name);
+    }
+    let why = format!(
+        "no bucket can be called {name:?}: 3 to 63 of a-z, 0-9, '-' and '.', beginning and ending in a letter or digit"
+    );
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+fn made(name: &str, result: Result<(), BucketRefusal>) -> io::Result<()> {
+    result.map_err(|refusal| match refusal {
+        BucketRefusal::Io(error) => error,
+        _ => io::Error::new(io::ErrorKind::AlreadyExists, format!("two buckets are called {name}")),
+    })
+}
+
+/// A server that is serving. Dropping it stops it at once.
+#[derive(Debug)]
+pub struct Running {
+    address: SocketAddr,
+    counters: Arc<Counters>,
+    stop: watch::Sender<bool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// The address it listens on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its URL, such as `http://127.0.0.1:9000`.
+    pub fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        self.counters.read()
+    }
+
+    /// Sets its counts back to nothing.
+    pub fn reset_stats(&self) {
+        self.counters.reset();
+    }
+
+    /// Stops: accepts nothing more, lets answers under way finish for up to a second, then closes every connection.
+    pub async fn stop(mut self) {
+        let _ = self.stop.send(true);
+        if let Some(accepting) = self.accepting.take() {
+            // It ends by itself; that it panicked would have been reported where it did.
+            let _ = accepting.await;
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(accepting) = &self.accepting {
+            accepting.abort();
+        }
+    }
+}
+
+struct Accepting {
+    listener: TcpListener,
+    shared: Arc<Shared>,
+    control: bool,
+    stopped: watch::Receiver<bool>,
+}
+
+impl Accepting {
+    async fn run(mut self) {
+        let mut connections = JoinSet::new();
+        loop {
+            tokio::select! {
+                accepted = self.listener.accept() => match accepted {
+                    Ok((stream, peer)) => {
+                        let control = self.control || peer.ip().is_loopback();
+                        let service = Service { shared: self.shared.clone(), control };
+                        connections.spawn(connection::serve(stream, service, self.stopped.clone()));
+                    }
+                    Err(error) => {
+                        // Out of file descriptors, most likely: others will be given back.
+                        tracing::warn!(%error, "could not accept a connection");
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                },
+                Some(_) = connections.join_next() => {}
+                () = connection::told(&mut self.stopped) => break,
+            }
+        }
+        drop(self.listener);
+        let drained = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(GRACE, drained).await.is_err() {
+            connections.shutdown().await;
+        }
+    }
+}

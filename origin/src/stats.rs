@@ -1,0 +1,103 @@
+//! What the server has done so far, in numbers.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+
+use http::StatusCode;
+use serde::Serialize;
+
+use crate::verb::Verb;
+
+/// Running counts; shared by every connection.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    requests: [AtomicU64; Verb::ALL.len()],
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+    client_errors: AtomicU64,
+    server_errors: AtomicU64,
+    accepted: AtomicU64,
+    open: AtomicI64,
+}
+
+/// What the server has done since it started, or since its counts were last reset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Requests by verb, those with a fault included; verbs that were never asked for are left out.
+    pub requests: BTreeMap<&'static str, u64>,
+    /// All requests, those to the control endpoints left out.
+    pub requests_total: u64,
+    /// Bytes received from clients, heads included.
+    pub bytes_in: u64,
+    /// Bytes sent to clients, heads included.
+    pub bytes_out: u64,
+    /// Answers with a status of 400 to 499.
+    pub client_errors: u64,
+    /// Answers with a status of 500 to 599.
+    pub server_errors: u64,
+    /// Connections accepted.
+    pub connections_accepted: u64,
+    /// Connections open now: a reset leaves this one as it is.
+    pub connections_open: u64,
+}
+
+impl Stats {
+    /// Requests of one verb.
+    pub fn count(&self, verb: Verb) -> u64 {
+        self.requests.get(verb.name()).copied().unwrap_or(0)
+    }
+}
+
+impl Counters {
+    pub(crate) fn request(&self, verb: Verb) {
+        self.requests[verb as usize].fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn answered(&self, status: StatusCode) {
+        if status.is_client_error() {
+            self.client_errors.fetch_add(1, Relaxed);
+        } else if status.is_server_error() {
+            self.server_errors.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn received(&self, bytes: usize) {
+        self.bytes_in.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn sent(&self, bytes: usize) {
+        self.bytes_out.fetch_add(bytes as u64, Relaxed);
+    }
+
+    pub(crate) fn opened(&self) {
+        self.accepted.fetch_add(1, Relaxed);
+        self.open.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn closed(&self) {
+        self.open.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn read(&self) -> Stats {
+        let counts = Verb::ALL.iter().zip(&self.requests).map(|(verb, count)| (verb.name(), count.load(Relaxed)));
+        let requests: BTreeMap<_, _> = counts.filter(|(_, count)| *count > 0).collect();
+        Stats {
+            requests_total: requests.values().sum(),
+            requests,
+            bytes_in: self.bytes_in.load(Relaxed),
+            bytes_out: self.bytes_out.load(Relaxed),
+            client_errors: self.client_errors.load(Relaxed),
+            server_errors: self.server_errors.load(Relaxed),
+            connections_accepted: self.accepted.load(Relaxed),
+            connections_open: self.open.load(Relaxed).max(0) as u64,
+        }
+    }
+
+    pub(crate) fn reset(&self) {
+        let counts = [&self.bytes_in, &self.bytes_out, &self.client_errors, &self.server_errors, &self.accepted];
+        for count in counts.into_iter().chain(&self.requests) {
+            count.store(0, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What is known of one object: its head (the headers that the uploader chose), size, ETag, time,
+//! checksum, and where its bytes are.
+
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::content::Content;
+
+/// The headers an uploader gives an object and gets back on every read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    pub(crate) content_type: Option<String>,
+    pub(crate) content_encoding: Option<String>,
+    pub(crate) content_language: Option<String>,
+    pub(crate) content_disposition: Option<String>,
+    pub(crate) cache_control: Option<String>,
+    /// As seconds since the epoch.
+    pub(crate) expires: Option<i64>,
+    pub(crate) website_redirect: Option<String>,
+    pub(crate) storage_class: Option<String>,
+    pub(crate) metadata: BTreeMap<String, String>,
+}
+
+/// The checksum algorithms of S3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Algorithm {
+    Crc32,
+    Crc32c,
+    Crc64Nvme,
+    Sha1,
+    Sha256,
+}
+
+/// A checksum as S3 shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Checksum {
+    pub(crate) algorithm: Algorithm,
+    /// Base64 of the big-endian value; a composite one ends in `-N`.
+    pub(crate) value: String,
+    /// A checksum of the parts' checksums rather than of the object's bytes.
+    pub(crate) composite: bool,
+}
+
+/// One object, never changed once made: a new upload makes a new one.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) head: Head,
+    pub(crate) size: u64,
+    /// Without quotes.
+    pub(crate) etag: String,
+    pub(crate) modified: SystemTime,
+    pub(crate) checksum: Option<Checksum>,
+    /// Bytes of each part, where the object was uploaded in parts.
+    pub(crate) part_sizes: Vec<u64>,
+    pub(crate) content: Content,
+}
+
+/// Now, cut to milliseconds: what the XML of a listing can carry.
+pub(crate) fn now() -> SystemTime {
+    let millis = UNIX_EPOCH.elapsed().unwrap_or_default().as_millis();
+    UNIX_EPOCH + std::time::Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+}

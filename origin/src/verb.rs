@@ -1,0 +1,134 @@
+//! Which operation a request asks for, and of which bucket and key: for counting, and for faults.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::{HeaderMap, Method, Uri};
+use percent_encoding::percent_decode_str;
+
+macro_rules! verbs {
+    ($($(#[$doc:meta])* $name:ident $text:literal,)*) => {
+        /// An S3 operation.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Verb {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Verb {
+            /// Every verb.
+            pub const ALL: &[Verb] = &[$(Verb::$name,)*];
+
+            /// Its name in statistics and on the command line.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Verb::$name => $text,)*
+                }
+            }
+        }
+    };
+}
+
+verbs! {
+    /// GetObject
+    Get "get",
+    /// HeadObject
+    Head "head",
+    /// PutObject
+    Put "put",
+    /// CopyObject
+    Copy "copy",
+    /// DeleteObject
+    Delete "delete",
+    /// DeleteObjects
+    DeleteMany "delete-many",
+    /// ListObjects and ListObjectsV2
+    List "list",
+    /// CreateMultipartUpload
+    CreateMultipart "create-multipart",
+    /// UploadPart
+    UploadPart "upload-part",
+    /// UploadPartCopy
+    UploadPartCopy "upload-part-copy",
+    /// CompleteMultipartUpload
+    CompleteMultipart "complete-multipart",
+    /// AbortMultipartUpload
+    AbortMultipart "abort-multipart",
+    /// ListParts
+    ListParts "list-parts",
+    /// ListMultipartUploads
+    ListUploads "list-uploads",
+    /// ListBuckets
+    ListBuckets "list-buckets",
+    /// CreateBucket
+    CreateBucket "create-bucket",
+    /// HeadBucket
+    HeadBucket "head-bucket",
+    /// DeleteBucket
+    DeleteBucket "delete-bucket",
+    /// Anything else
+    Other "other",
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl FromStr for Verb {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|verb| verb.name() == text).copied();
+        found.ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|verb| verb.name()).collect();
+            format!("no such verb: {text}; there are {}", names.join(", "))
+        })
+    }
+}
+
+/// The still encoded bucket and key of a path-style URI; both may be empty.
+pub(crate) fn target(uri: &Uri) -> (&str, &str) {
+    let path = uri.path().strip_prefix('/').unwrap_or(uri.path());
+    path.split_once('/').unwrap_or((path, ""))
+}
+
+/// A key as it is, from the encoded form of a URI.
+pub(crate) fn decode(key: &str) -> std::borrow::Cow<'_, str> {
+    percent_decode_str(key).decode_utf8_lossy()
+}
+
+/// The operation that a request asks for.
+pub(crate) fn classify(method: &Method, uri: &Uri, headers: &HeaderMap) -> Verb {
+    let (bucket, key) = target(uri);
+    let query = uri.query().unwrap_or("");
+    let names = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
+    let copies = || headers.contains_key("x-amz-copy-source");
+    match (method.as_str(), bucket.is_empty(), key.is_empty()) {
+        ("GET", true, _) => Verb::ListBuckets,
+        ("GET", false, true) if names("uploads") => Verb::ListUploads,
+        ("GET", false, true) if query.is_empty() || names("list-type") || names("prefix") || names("marker") => {
+            Verb::List
+        }
+        ("GET", false, true) if names("delimiter") || names("max-keys") || names("encoding-type") => Verb::List,
+        ("GET", false, false) if names("uploadId") => Verb::ListParts,
+        ("GET", false, false) if ["acl", "tagging", "attributes"].into_iter().any(names) => Verb::Other,
+        ("GET", false, false) => Verb::Get,
+        ("HEAD", false, true) => Verb::HeadBucket,
+        ("HEAD", false, false) => Verb::Head,
+        ("PUT", false, true) if query.is_empty() => Verb::CreateBucket,
+        ("PUT", false, false) if names("uploadId") && copies() => Verb::UploadPartCopy,
+        ("PUT", false, false) if names("uploadId") => Verb::UploadPart,
+        ("PUT", false, false) if ["acl", "tagging"].into_iter().any(names) => Verb::Other,
+        ("PUT", false, false) if copies() => Verb::Copy,
+        ("PUT", false, false) => Verb::Put,
+        ("POST", false, true) if names("delete") => Verb::DeleteMany,
+        ("POST", false, false) if names("uploads") => Verb::CreateMultipart,
+        ("POST", false, false) if names("uploadId") => Verb::CompleteMultipart,
+        ("DELETE", false, true) if query.is_empty() => Verb::DeleteBucket,
+        ("DELETE", false, false) if names("uploadId") => Verb::AbortMultipart,
+        ("DELETE", false, false) if names("tagging") => Verb::Other,
+        ("DELETE", false, false) => Verb::Delete,
+        _ => Verb::Other,
+    }
+}

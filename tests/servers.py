@@ -1,0 +1,148 @@
+"""S3 servers as processes on loopback: the embedded one, and versitygw as a real one.
+
+Each is started on a port of its own with keys that are made up for this run, so that
+several test runs live side by side and nothing outside can be reached by mistake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import boto3
+from botocore.config import Config
+
+ROOT = Path(__file__).parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
+ORIGIN = TARGET / "wirespeed-origin"
+TOOLS = ROOT / ".tools" / "bin"
+REGION = "us-east-1"
+STARTUP_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that answers, and what a client needs to talk to it."""
+
+    name: str
+    endpoint: str
+    access_key: str
+    log: Path
+    secret_key: str = field(repr=False)
+
+    @property
+    def port(self) -> int:
+        """The port on loopback."""
+        return int(self.endpoint.rpartition(":")[2])
+
+    def environment(self) -> dict[str, str]:
+        """What a client is started with: these credentials, and no others that lie about."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS_", "RCLONE_", "S3_"))}
+        return kept | {
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def boto3(self, **config: object):
+        """A boto3 client as its users make one: no setting but the endpoint and the keys."""
+        return boto3.client(
+            "s3",
+            endpoint_url=self.endpoint,
+            region_name=REGION,
+            aws_access_key_id=self.access_key,
+            aws_secret_access_key=self.secret_key,
+            config=Config(retries={"total_max_attempts": 1}, **config),
+        )
+
+
+def new_keys() -> tuple[str, str]:
+    """An access key, and a secret key with the characters that tempt a client to escape them."""
+    return "AK" + secrets.token_hex(9).upper(), "/+" + secrets.token_urlsafe(30)[:36] + "+/"
+
+
+def free_port() -> int:
+    """A loopback port that was free a moment ago."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+@contextlib.contextmanager
+def _process(argv: list[str | Path], log: Path, env: dict[str, str]) -> Iterator[subprocess.Popen]:
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, env=env
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _until_it_answers(process: subprocess.Popen, port: int, log: Path) -> None:
+    deadline = time.monotonic() + STARTUP_SECONDS
+    while True:
+        if process.poll() is not None:
+            raise RuntimeError(f"{process.args[0]} ended at once:\n{log.read_text()}")
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{process.args[0]} doesn't listen:\n{log.read_text()}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def origin(scratch: Path, *, directory: bool) -> Iterator[Server]:
+    """The embedded server, its objects in memory or in a directory."""
+    access, secret = new_keys()
+    log, port_file = scratch / "log", scratch / "port"
+    argv = [ORIGIN, "--listen", "127.0.0.1:0", "--port-file", port_file]
+    argv += ["--access-key", access, "--secret-key", secret]
+    if directory:
+        (scratch / "data").mkdir()
+        argv += ["--directory", scratch / "data"]
+    with _process(argv, log, dict(os.environ)) as process:
+        deadline = time.monotonic() + STARTUP_SECONDS
+        while not (port_file.exists() and port_file.read_text().strip()):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"wirespeed-origin doesn't start:\n{log.read_text()}")
+            time.sleep(0.02)
+        port = int(port_file.read_text())
+        _until_it_answers(process, port, log)
+        name = "origin-directory" if directory else "origin-memory"
+        yield Server(name, f"http://127.0.0.1:{port}", access, log, secret)
+
+
+@contextlib.contextmanager
+def versitygw(scratch: Path) -> Iterator[Server]:
+    """versitygw over a directory: a server that nobody here has written."""
+    access, secret = new_keys()
+    log, data, port = scratch / "log", scratch / "data", free_port()
+    data.mkdir()
+    argv: list[str | Path] = [TOOLS / "versitygw", "--port", f"127.0.0.1:{port}", "posix"]
+    try:
+        os.setxattr(data, "user.probe", b"1")
+    except OSError:  # no extended attributes here: it keeps its metadata beside the data
+        (scratch / "meta").mkdir()
+        argv += ["--sidecar", scratch / "meta"]
+    keys = {"ROOT_ACCESS_KEY": access, "ROOT_SECRET_KEY": secret}
+    with _process([*argv, data], log, os.environ | keys) as process:
+        _until_it_answers(process, port, log)
+        yield Server("versitygw", f"http://127.0.0.1:{port}", access, log, secret)

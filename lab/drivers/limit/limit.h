@@ -118,7 +118,7 @@ void listing_rewind(struct listing *listing);
 uint64_t listing_keys(const struct listing *listing);
 int listing_follow(void *state, const unsigned char *body, size_t len, struct request *next);
 
-/* Page-aligned anonymous memory that asks for huge pages; NULL after a message. */
+/* Anonymous memory, of huge pages when it is large enough for one; NULL after a message. */
 unsigned char *map_memory(size_t len);
 void unmap_memory(unsigned char *memory, size_t len);
 

@@ -76,7 +76,7 @@ static int parse_options(int argc, char **argv, struct options *o)
     };
     static const char *const modes[] = {"get", "put", "list", "pwrite"};
     *o = (struct options){.keys_suffix = "", .digits = 1, .count = 1, .part = 8 << 20, .connections = 16,
-                          .scratch = 256 << 10, .rounds = 1, .timeout_s = 30};
+                          .scratch = 1 << 20, .rounds = 1, .timeout_s = 30};
     bool has_mode = false;
     int c;
     while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -193,6 +193,7 @@ static int run_round(const struct options *o, struct loop *loop, struct work *wo
         if (write_file(o, work, o->path) < 0)
             return -1;
         round->tally.bytes = work->memory_len;
+        work->objects_per_round = 1;
     } else if (loop_run(loop, work, &round->tally) < 0) {
         return -1;
     }

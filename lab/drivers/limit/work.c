@@ -24,7 +24,8 @@ unsigned char *map_memory(size_t len)
         munmap(raw, before);
     if (before < HUGE)
         munmap(raw + padded - (HUGE - before), HUGE - before);
-    madvise(raw + before, padded - HUGE, MADV_HUGEPAGE);
+    if (len >= HUGE)
+        madvise(raw + before, padded - HUGE, MADV_HUGEPAGE);
     return raw + before;
 }
 

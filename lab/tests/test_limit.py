@@ -174,6 +174,17 @@ def test_discarding_counts_every_byte(drive):
     assert json.loads(done.stdout)["rounds"][1]["bytes"] == SIZE
 
 
+def test_reused_slots_move_every_byte(drive):
+    done = drive(
+        *("--mode", "get", "--keys-prefix", "o-", "--digits", 4, "--count", 200),
+        *("--size", 20_000, "--connections", 4, "--reuse"),
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["rounds"][0]["bytes"] == 200 * 20_000
+    assert report["peak_rss_bytes"] < 200 * 20_000
+
+
 def test_uploads_arrive_whole(drive, server):
     done = drive(
         "--mode", "put", "--key", "up-", "--size", SIZE, "--part", "1MiB", "--connections", 2
@@ -208,6 +219,14 @@ def test_writing_a_file_replaces_it_whole(limit, tmp_path):
     assert done.returncode == 0, done.stderr
     assert path.stat().st_size == 5 << 20
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_step_leaves_no_file_behind(limit, tmp_path):
+    command = [limit, "--mode", "pwrite", "--size", "1MiB", "--path", tmp_path / "out", "--step"]
+    done = subprocess.run(command, input="go\n" * 2, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 3
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,7 @@ class Site:
             *("--mode", mode, "--endpoint", self.server.endpoint, "--bucket", BUCKET, *keys),
             *("--size", str(part.size), "--connections", str(CONNECTIONS)),
             *(("--rcvlowat", MARK) if mode == "get" else ()),
+            *(("--reuse",) if mode == "get" and part.count else ()),
             "--step",
         )
         return self.stepped("raw sockets", command, part, 2 if mode == "put" else ROUNDS)
@@ -230,7 +231,6 @@ class Site:
             command = (str(places.limit()), "--mode", "pwrite", "--size", str(part.bytes))
             command += ("--path", str(self.scratch / "raw"), "--step")
             write = self.stepped("pwrite", command, None, 1)
-            (self.scratch / "raw").unlink()
             return dataclasses.replace(
                 get,
                 client="raw sockets + pwrite",

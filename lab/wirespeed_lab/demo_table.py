@@ -11,8 +11,11 @@ GIB = 1 << 30
 
 
 def _rate(line: Measured) -> str:
-    if line.bytes:
-        return f"{line.bytes / line.seconds / 1e9:.2f} GB/s"
+    rate = line.bytes / line.seconds
+    if rate >= 1e8:
+        return f"{rate / 1e9:.2f} GB/s"
+    if rate:
+        return f"{rate / 1e6:.1f} MB/s"
     return f"{line.objects / line.seconds:,.0f} keys/s"
 
 

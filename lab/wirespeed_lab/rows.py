@@ -152,7 +152,16 @@ def small_objects(site: Site) -> Row:
                 connections=SMALL_CONNECTIONS,
             ),
             *(
-                _limit(site, f"limit rcvlowat {mark}", "--mode", "get", *keys, "--rcvlowat", mark)
+                _limit(
+                    site,
+                    f"limit rcvlowat {mark}",
+                    "--mode",
+                    "get",
+                    *keys,
+                    "--reuse",
+                    "--rcvlowat",
+                    mark,
+                )
                 for mark in GRID
             ),
             _peer(site, "object-store", *keys),

@@ -49,6 +49,7 @@ struct options {
     size_t rounds;
     size_t timeout_s;
     bool cold;
+    bool reuse;
     bool step;
 };
 
@@ -80,6 +81,8 @@ struct work {
     char *heads;
     unsigned char *memory;
     size_t memory_len;
+    /* When not zero, a body lands in its connection's own slot of so many bytes. */
+    size_t slot;
 };
 
 struct tally {

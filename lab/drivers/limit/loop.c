@@ -174,6 +174,8 @@ static int start(struct loop *loop, struct connection *c, const struct request *
     if (c->fd < 0 && connection_open(loop, c) < 0)
         return -1;
     c->request = *request;
+    if (loop->work->slot)
+        c->request.destination = loop->work->memory + (size_t)(c - loop->connections) * loop->work->slot;
     c->phase = SENDING;
     c->sent = c->fill = c->got = c->length = 0;
     return send_some(loop, c);

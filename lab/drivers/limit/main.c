@@ -22,7 +22,9 @@ static const char USAGE[] =
     "  --sndbuf BYTES                SO_SNDBUF, 0 for the kernel's own tuning\n"
     "  --scratch BYTES               discard: memory that every body is received into\n"
     "  --sink memory|discard         --cold: memory mapped afresh in each round\n"
-    "  --path FILE                   pwrite: the target, written beside itself and renamed\n"
+    "  --reuse                       a body lands in its connection's own slot, and the next one over it\n"
+    "  --path FILE                   pwrite: the target, written beside itself and renamed;\n"
+    "                                --step removes it after each round, untimed\n"
     "  --dump FILE                   write the memory of the last round there, untimed\n"
     "  --rounds N | --step           one JSON object at the end | `ready`, then a line per `go`\n"
     "  --timeout SECONDS             give up when nothing came for so long (30)\n";
@@ -61,7 +63,7 @@ static int parse_endpoint(const char *text, struct options *o)
 }
 
 enum { MODE = 256, ENDPOINT, BUCKET, KEY, PREFIX, SUFFIX, DIGITS, FIRST, COUNT, SIZE, PART, CONNECTIONS, LOWAT, SNDBUF,
-       SCRATCH, SINK, COLD, PATH, DUMP, ROUNDS, STEP, TIMEOUT, HELP };
+       SCRATCH, SINK, COLD, PATH, DUMP, ROUNDS, STEP, TIMEOUT, REUSE, HELP };
 
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -71,7 +73,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"first", 1, 0, FIRST}, {"count", 1, 0, COUNT}, {"size", 1, 0, SIZE}, {"part", 1, 0, PART},
         {"connections", 1, 0, CONNECTIONS}, {"rcvlowat", 1, 0, LOWAT}, {"sndbuf", 1, 0, SNDBUF},
         {"scratch", 1, 0, SCRATCH}, {"sink", 1, 0, SINK}, {"cold", 0, 0, COLD}, {"path", 1, 0, PATH},
-        {"dump", 1, 0, DUMP}, {"rounds", 1, 0, ROUNDS}, {"step", 0, 0, STEP}, {"timeout", 1, 0, TIMEOUT},
+        {"dump", 1, 0, DUMP}, {"rounds", 1, 0, ROUNDS}, {"step", 0, 0, STEP}, {"timeout", 1, 0, TIMEOUT}, {"reuse", 0, 0, REUSE},
         {"help", 0, 0, HELP}, {0, 0, 0, 0},
     };
     static const char *const modes[] = {"get", "put", "list", "pwrite"};
@@ -106,6 +108,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         case DUMP: o->dump = optarg; break;
         case COLD: o->cold = true; break;
         case STEP: o->step = true; break;
+        case REUSE: o->reuse = true; break;
         case DIGITS: number = &o->digits; break;
         case FIRST: number = &o->first; break;
         case COUNT: number = &o->count; break;
@@ -135,6 +138,8 @@ static int parse_options(int argc, char **argv, struct options *o)
         return usage("--size is needed");
     if (!o->part || !o->connections || !o->count || !o->rounds || !o->scratch || o->digits > 32)
         return usage("--part, --connections, --count, --rounds and --scratch are at least 1, --digits at most 32");
+    if (o->reuse && (o->dump || o->mode != MODE_GET || o->sink != SINK_MEMORY))
+        return usage("--reuse is for get to memory, and keeps nothing to dump");
     if (o->rcvlowat > INT32_MAX || o->sndbuf > INT32_MAX)
         return usage("--rcvlowat and --sndbuf are at most 2 GiB - 1");
     return 0;
@@ -233,9 +238,9 @@ static void print_round(const struct round *r)
 static void print_config(const struct options *o)
 {
     printf("\"peak_rss_bytes\":%llu,\"config\":{\"client\":\"limit\",\"connections\":%zu,\"size\":%zu,\"part\":%zu,"
-           "\"count\":%zu,\"rcvlowat\":%zu,\"sndbuf\":%zu,\"scratch\":%zu,\"cold\":%s}}\n",
+           "\"count\":%zu,\"rcvlowat\":%zu,\"sndbuf\":%zu,\"scratch\":%zu,\"cold\":%s,\"reuse\":%s}}\n",
            peak_rss(), o->connections, o->size, o->part, o->count, o->rcvlowat,
-           o->sndbuf, o->scratch, o->cold ? "true" : "false");
+           o->sndbuf, o->scratch, o->cold ? "true" : "false", o->reuse ? "true" : "false");
 }
 
 static int run_all(const struct options *o, struct loop *loop, struct work *work)
@@ -256,6 +261,8 @@ static int run_all(const struct options *o, struct loop *loop, struct work *work
             putchar('\n');
             fflush(stdout);
             work_end_round(o, work);
+            if (o->mode == MODE_PWRITE)
+                unlink(o->path);
         }
         return 0;
     }

@@ -116,12 +116,15 @@ int work_prepare(const struct options *o, struct work *work)
     if (!work->requests || !arena.bytes)
         return -1;
     if (o->mode == MODE_PUT || o->sink == SINK_MEMORY) {
-        work->memory_len = total;
+        size_t step = many ? o->size : o->part;
+        if (o->reuse && o->mode == MODE_GET)
+            work->slot = step;
+        work->memory_len = work->slot ? work->slot * o->connections : total;
         if (o->mode == MODE_PUT || !o->cold) {
             work->memory = map_memory(total);
             if (!work->memory)
                 return -1;
-            fill(work->memory, total);
+            fill(work->memory, work->memory_len);
         }
     }
 
@@ -166,6 +169,8 @@ int work_begin_round(const struct options *o, struct work *work)
         work->memory = map_memory(work->memory_len);
     if (!work->memory)
         return -1;
+    if (work->slot)
+        return 0;
     size_t step = o->keys_prefix ? o->size : o->part;
     for (size_t i = 0; i < work->count; i++)
         work->requests[i].destination = work->memory + i * step;

@@ -1,2 +1,122 @@
-//! The wirespeed command line.
-fn main() {}
+//! The wirespeed command line: S3 from the shell at the speed of the wire.
+//!
+//! Arguments go to the engine, what it answers goes to `output`; nothing here moves bytes. One module a verb. `main`
+//! owns the process: the runtime, the signals, and the exit code.
+
+mod arguments;
+mod bench;
+mod cat;
+mod context;
+mod cp;
+mod failure;
+mod interrupt;
+mod local_path;
+mod ls;
+mod mb;
+mod output;
+mod progress;
+mod rb;
+mod rm;
+mod stat;
+mod tally;
+mod units;
+mod uri;
+
+use std::process;
+use std::time::Duration;
+
+use clap::Parser as _;
+
+use crate::arguments::{Cli, Command};
+use crate::context::Context;
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupt;
+use crate::output::{Form, Output};
+
+/// How long cancelled uploads may take to be aborted, and after that tasks to stop and to remove their temporary files:
+/// together they stay under a second.
+const SETTLE_WITHIN: Duration = Duration::from_millis(500);
+const STOP_WITHIN: Duration = Duration::from_millis(300);
+
+fn main() {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => {
+            // Help, version or a usage error; nobody is left to tell if it cannot be printed.
+            let _ = answer.print();
+            process::exit(answer.exit_code());
+        }
+    };
+    let output = Output::new(Form { json: cli.global.json, quiet: cli.global.quiet });
+    let exit = start(&cli, &output).unwrap_or_else(|failure| {
+        output.failure(&failure);
+        failure.exit()
+    });
+    let exit = match output.flush() {
+        Err(failure) if exit == Exit::Done => {
+            output.failure(&failure);
+            failure.exit()
+        }
+        _ => exit,
+    };
+    // Not a return from main: a thread that waits for standard input would be waited for.
+    process::exit(exit as i32);
+}
+
+fn start(cli: &Cli, output: &Output) -> Result<Exit, Failure> {
+    arguments::start_tracing(cli.global.verbose);
+    let interrupt = Interrupt::watch().map_err(|source| cannot("watch for signals", source))?;
+    let runtime = runtime().map_err(|source| cannot("start the runtime", source))?;
+    let exit = runtime.block_on(supervise(cli, output, interrupt));
+    match exit {
+        Ok(Exit::Interrupted | Exit::Terminated) | Err(_) => runtime.shutdown_timeout(STOP_WITHIN),
+        Ok(_) => runtime.shutdown_background(),
+    }
+    exit
+}
+
+/// Runs the command until it ends or a signal cancels it.
+async fn supervise(cli: &Cli, output: &Output, interrupt: Interrupt) -> Result<Exit, Failure> {
+    let context = Context::new(&cli.global, &cli.command, output)?;
+    let exit = tokio::select! {
+        exit = run(&context, &cli.command) => return exit,
+        exit = interrupt.wait() => exit,
+    };
+    // The command's future is dropped: workers have stopped, temporary files are gone. Uploads are aborted yet.
+    output.note_always(match exit {
+        Exit::Terminated => "terminated; no half file is left",
+        _ => "interrupted; no half file is left",
+    });
+    if let Err(error) = context.client.settle(SETTLE_WITHIN).await {
+        output.failure(&error.into());
+    }
+    Ok(exit)
+}
+
+async fn run(context: &Context<'_>, command: &Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Ls(arguments) => ls::run(context, arguments).await,
+        Command::Cp(arguments) => cp::run(context, arguments).await,
+        Command::Cat(arguments) => cat::run(context, arguments).await,
+        Command::Rm(arguments) => rm::run(context, arguments).await,
+        Command::Stat(arguments) => stat::run(context, arguments).await,
+        Command::Mb(arguments) => mb::run(context, arguments).await,
+        Command::Rb(arguments) => rb::run(context, arguments).await,
+        Command::Bench(arguments) => bench::run(context, arguments).await,
+    }
+}
+
+/// As many workers as cores; on one core the work stays on the thread that waits for it, with no hand-over.
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut builder = if cores == 1 {
+        tokio::runtime::Builder::new_current_thread()
+    } else {
+        tokio::runtime::Builder::new_multi_thread()
+    };
+    builder.worker_threads(cores).enable_all().build()
+}
+
+fn cannot(what: &str, source: std::io::Error) -> Failure {
+    Failure::Local { what: format!("cannot {what}"), source }
+}

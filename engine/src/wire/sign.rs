@@ -3,7 +3,7 @@
 //! Owns the credentials of one identity for one region and service. The signing key changes once a day;
 //! the time stamp, the credential scope and therefore the beginning of the string to sign change once a
 //! second. So a [`Signer`] derives the key once a day, and every thread keeps the last second's
-//! [`Moment`]: an HMAC that has already absorbed the key and the beginning of the string to sign. What is
+//! `Moment`: an HMAC that has already absorbed the key and the beginning of the string to sign. What is
 //! left for a request is one hash of its canonical form and two or three compressions, without a lock.
 //!
 //! Refuses to show secrets: `Debug` prints the access key id, region and service only. The format of a

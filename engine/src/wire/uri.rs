@@ -97,23 +97,26 @@ impl std::error::Error for DecodeError {}
 /// Decodes `text` once, in place, as S3 encodes keys under `encoding-type=url`: `%XX` is a byte and `+` a
 /// space.
 pub fn decode_form(text: String) -> Result<String, DecodeError> {
-    if memchr::memchr2(b'%', b'+', text.as_bytes()).is_none() {
+    let special =
+        |bytes: &[u8], from: usize| memchr::memchr2(b'%', b'+', &bytes[from..]).map_or(bytes.len(), |run| from + run);
+    let mut read = special(text.as_bytes(), 0);
+    if read == text.len() {
         return Ok(text);
     }
     let mut bytes = text.into_bytes();
-    let (mut read, mut write) = (0, 0);
+    let mut write = read;
     while read < bytes.len() {
-        let (byte, width) = match bytes[read] {
-            b'+' => (b' ', 1),
-            b'%' => {
-                let digit = |at: usize| bytes.get(at).copied().and_then(hex_digit).ok_or(DecodeError::Escape);
-                ((digit(read + 1)? << 4) | digit(read + 2)?, 3)
-            }
-            byte => (byte, 1),
+        let (byte, width) = if bytes[read] == b'+' {
+            (b' ', 1)
+        } else {
+            let digit = |at| bytes.get(at).copied().and_then(hex_digit).ok_or(DecodeError::Escape);
+            ((digit(read + 1)? << 4) | digit(read + 2)?, 3)
         };
         bytes[write] = byte;
-        read += width;
-        write += 1;
+        let run = read + width;
+        read = special(&bytes, run);
+        bytes.copy_within(run..read, write + 1);
+        write += 1 + read - run;
     }
     bytes.truncate(write);
     String::from_utf8(bytes).map_err(|_| DecodeError::Utf8)

@@ -57,7 +57,7 @@ fn read_bucket(cursor: &mut Cursor<'_>) -> Result<ListedBucket, XmlError> {
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
             "Name" => name = Some(cursor.text()?),
-            "CreationDate" => creation_date = timestamp(cursor.short_text()?.trim_ascii()),
+            "CreationDate" => creation_date = timestamp(cursor.short_text()?),
             _ => cursor.skip()?,
         }
     }

@@ -1,7 +1,10 @@
 //! `<ListBucketResult>`: one page of a listing, the one document whose speed matters.
 
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
 
+use super::plain;
 use super::reader::{Cursor, XmlError};
 use crate::wire::uri::decode_form;
 
@@ -44,8 +47,8 @@ impl StorageClass {
         }
     }
 
-    fn from_text(text: &str) -> Self {
-        match text {
+    pub(super) fn from_text(text: &str) -> Self {
+        match text.trim_ascii() {
             "STANDARD" => Self::Standard,
             "INTELLIGENT_TIERING" => Self::IntelligentTiering,
             "STANDARD_IA" => Self::StandardIa,
@@ -94,19 +97,24 @@ pub struct ListPage {
 /// [`XmlError`] for everything that could make the listing shorter than it is: a document that is cut off,
 /// an object without key or size, no `IsTruncated`, or a truncated page without a token to go on with.
 pub fn parse_list_objects_v2(xml: &[u8]) -> Result<ListPage, XmlError> {
+    parse_page(xml, plain::object)
+}
+
+/// Reads a page, taking every object that it can through `plain`.
+fn parse_page(xml: &[u8], plain: impl Fn(&str) -> Option<(ListedObject, usize)>) -> Result<ListPage, XmlError> {
     let mut cursor = Cursor::open(xml, "ListBucketResult")?;
-    let mut page = ListPage::default();
+    // A page has at most 1,000 objects, and few take less than 200 bytes.
+    let expected = (xml.len() / 200).min(1_000);
+    let mut page = ListPage { objects: Vec::with_capacity(expected), ..ListPage::default() };
     let mut is_truncated = None;
     let mut url_encoded = false;
-    while let Some(field) = cursor.child()? {
+    loop {
+        while let Some(object) = cursor.take_plain(&plain) {
+            page.objects.push(object);
+        }
+        let Some(field) = cursor.child()? else { break };
         match field.local_name().as_ref() {
-            "Contents" => {
-                if page.objects.is_empty() {
-                    // A page has at most 1,000 objects; the entries of a short one are over 200 bytes each.
-                    page.objects.reserve((xml.len() / 200).min(1_000));
-                }
-                page.objects.push(read_object(&mut cursor)?);
-            }
+            "Contents" => page.objects.push(read_object(&mut cursor)?),
             "CommonPrefixes" => page.prefixes.push(read_prefix(&mut cursor)?),
             "IsTruncated" => {
                 is_truncated = Some(match cursor.short_text()?.trim_ascii() {
@@ -154,13 +162,10 @@ fn read_object(cursor: &mut Cursor<'_>) -> Result<ListedObject, XmlError> {
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
             "Key" => key = Some(cursor.text()?),
-            "Size" => {
-                let text = cursor.short_text()?.trim_ascii();
-                size = Some(text.parse().map_err(|_| XmlError::Value("Size"))?);
-            }
+            "Size" => size = Some(self::size(cursor.short_text()?).ok_or(XmlError::Value("Size"))?),
             "ETag" => etag = Some(cursor.text()?),
-            "LastModified" => last_modified = timestamp(cursor.short_text()?.trim_ascii()),
-            "StorageClass" => storage_class = Some(StorageClass::from_text(cursor.short_text()?.trim_ascii())),
+            "LastModified" => last_modified = timestamp(cursor.short_text()?),
+            "StorageClass" => storage_class = Some(StorageClass::from_text(cursor.short_text()?)),
             _ => cursor.skip()?,
         }
     }
@@ -184,8 +189,34 @@ fn read_prefix(cursor: &mut Cursor<'_>) -> Result<String, XmlError> {
     prefix.ok_or(XmlError::Missing("Prefix"))
 }
 
+/// A number of bytes: decimal digits and nothing else but blanks around them.
+pub(super) fn size(text: &str) -> Option<u64> {
+    let digits = text.trim_ascii();
+    digits.starts_with(|first: char| first.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+}
+
+/// A time as ISO 8601 writes it, blanks around it allowed.
 pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
-    text.parse().ok()
+    let text = text.trim_ascii();
+    utc_timestamp(text.as_bytes()).or_else(|| text.parse().ok())
+}
+
+/// The one form that S3 writes, `2009-10-12T17:50:30.000Z`, for a fifth of the cost of the general one.
+fn utc_timestamp(text: &[u8]) -> Option<Timestamp> {
+    let number = |from: usize, to: usize| {
+        text[from..to]
+            .iter()
+            .try_fold(0i16, |value, byte| byte.is_ascii_digit().then(|| value * 10 + i16::from(byte - b'0')))
+    };
+    let small = |from: usize| number(from, from + 2).and_then(|value| i8::try_from(value).ok());
+    let marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
+    if text.len() != 24 || marks.iter().any(|&(at, mark)| text[at] != mark) {
+        return None;
+    }
+    let nanosecond = i32::from(number(20, 23)?) * 1_000_000;
+    let second = small(17).filter(|second| *second < 60)?;
+    let at = DateTime::new(number(0, 4)?, small(5)?, small(8)?, small(11)?, small(14)?, second, nanosecond);
+    Offset::UTC.to_timestamp(at.ok()?).ok()
 }
 
 #[cfg(test)]

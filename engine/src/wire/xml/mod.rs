@@ -1,7 +1,7 @@
 //! The XML documents of S3, read in one pass and written by hand.
 //!
 //! Owns the mapping from documents to values, one file a document. A body arrives whole (a page of a
-//! listing is some hundred kilobytes) and is pulled through [`reader::Cursor`]; text is copied once, into
+//! listing is some hundred kilobytes) and is pulled through a cursor; text is copied once, into
 //! the value that keeps it. Unknown elements are skipped, so that servers may add some.
 //!
 //! Refuses a document that is cut off, not well-formed, of another kind, or that lacks what its reader
@@ -14,6 +14,7 @@ mod delete;
 mod error;
 mod list;
 mod multipart;
+mod plain;
 mod reader;
 mod writer;
 

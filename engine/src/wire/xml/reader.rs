@@ -1,8 +1,10 @@
 //! A cursor over a document: children, text, skip.
 
 use std::fmt;
+use std::io::BufRead as _;
 
 use quick_xml::Reader;
+use quick_xml::errors::SyntaxError;
 use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 
@@ -62,6 +64,7 @@ impl std::error::Error for XmlError {}
 
 /// Where a reader stands in a document.
 pub(super) struct Cursor<'a> {
+    document: &'a str,
     reader: Reader<&'a [u8]>,
     /// An element written as `<a/>` was opened: what comes next is its end.
     empty: bool,
@@ -87,7 +90,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn any(xml: &'a [u8]) -> Result<Self, XmlError> {
         // White space may precede the declaration: servers send it to keep a connection alive.
         let text = std::str::from_utf8(xml.trim_ascii_start()).map_err(|_| XmlError::Encoding)?;
-        Ok(Self { reader: Reader::from_str(text), empty: false, scratch: String::new() })
+        Ok(Self { document: text, reader: Reader::from_str(text), empty: false, scratch: String::new() })
     }
 
     /// Enters the root element.
@@ -124,6 +127,20 @@ impl<'a> Cursor<'a> {
                 _ => {}
             }
         }
+    }
+
+    /// Lets `read` take the next child in its own way: it sees what comes next, and answers with what it
+    /// made of it and how many bytes of whole elements that were. These are then done with.
+    ///
+    /// Only for use between children, where the reader stands behind a tag.
+    pub(super) fn take_plain<T>(&mut self, read: impl FnOnce(&'a str) -> Option<(T, usize)>) -> Option<T> {
+        if self.empty {
+            return None;
+        }
+        let next = self.document.len().checked_sub(self.reader.get_ref().len())?;
+        let (taken, length) = read(self.document.get(next..)?)?;
+        self.reader.stream().consume(length);
+        Some(taken)
     }
 
     /// Reads the text of the current element, and leaves it.
@@ -202,7 +219,7 @@ impl<'a> Cursor<'a> {
             Ok(Event::DocType(_)) => Err(self.syntax("a document type, which S3 does not use")),
             Ok(event) => Ok(event),
             // What is left open at the end of the input was cut off.
-            Err(quick_xml::Error::Syntax(_)) => Err(XmlError::Truncated),
+            Err(quick_xml::Error::Syntax(error)) if error != SyntaxError::InvalidBangMarkup => Err(XmlError::Truncated),
             Err(error) => Err(self.failed(&error)),
         }
     }
@@ -218,4 +235,19 @@ impl<'a> Cursor<'a> {
 
 fn is_blank(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cursor;
+
+    #[test]
+    fn an_empty_element_has_no_children_to_take() {
+        let mut empty = Cursor::open(b"<a/><b></b>", "a").unwrap();
+        assert_eq!(empty.take_plain(|next| Some((next, 7))), None);
+        let mut open = Cursor::open(b" \n<a><b></b>c</a>", "a").unwrap();
+        assert_eq!(open.take_plain(|next| Some((next, 7))), Some("<b></b>c</a>"));
+        assert_eq!(open.text().unwrap(), "c");
+        open.finish().unwrap();
+    }
 }

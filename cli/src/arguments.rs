@@ -1,0 +1,145 @@
+//! The command line's surface: global flags and the list of verbs. Each verb's own arguments live in its module.
+//!
+//! The derive below is the one definition that serves parsing, `--help`, and later the manual and completions:
+//! `Cli::command()` hands it out whole.
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use crate::{bench, cat, cp, ls, mb, rb, rm, stat};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    all done
+  1    some items failed or were refused, the rest was done; `ls`: nothing found
+  2    the command line or the configuration makes no sense
+  3    the operation failed as a whole: no such bucket or key, denied, unreachable, disk full
+  130  interrupted by Ctrl-C (143: by SIGTERM); no half file is left
+
+Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+
+Examples:
+  wirespeed ls s3://bucket/photos/
+  wirespeed cp --recursive s3://bucket/photos ./photos
+  wirespeed cp backup.tar s3://bucket/backups/
+  wirespeed --endpoint-url http://localhost:9000 mb s3://bucket
+  wirespeed bench get s3://bucket/big.bin --sink memory --rounds 20";
+
+/// Moves data to and from S3 at the speed of the wire
+#[derive(Debug, Parser)]
+#[command(name = "wirespeed", version, after_help = EXIT_CODES, arg_required_else_help = true, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags that every verb takes, before or after its name.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Address of the S3 service, as in http://localhost:9000
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) endpoint_url: Option<String>,
+    /// Region that requests are signed for
+    #[arg(long, global = true)]
+    pub(crate) region: Option<String>,
+    /// Send requests without a signature, for public buckets
+    #[arg(long, global = true)]
+    pub(crate) no_sign_request: bool,
+    /// Sign heads but not bodies, which saves a SHA-256 over every upload
+    #[arg(long, global = true)]
+    pub(crate) unsigned_payload: bool,
+    /// Requests in flight
+    #[arg(long, global = true, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) concurrency: Option<u32>,
+    /// Bytes a request when an object is moved in parts, as in 8MiB
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub(crate) part_size: Option<String>,
+    /// Memory for data in flight, as in 512MiB
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// Any other setting of the engine, as in --set max_attempts=3 (repeatable; `bench --json` lists them all)
+    #[arg(long, global = true, value_name = "NAME=VALUE", value_parser = setting)]
+    pub(crate) set: Vec<(String, String)>,
+    /// Print JSON lines
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print errors only
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Say on standard error what is going on (twice: every request)
+    #[arg(long, short, global = true, action = ArgAction::Count)]
+    pub(crate) verbose: u8,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Ls(ls::Arguments),
+    Cp(cp::Arguments),
+    Cat(cat::Arguments),
+    Rm(rm::Arguments),
+    Stat(stat::Arguments),
+    Mb(mb::Arguments),
+    Rb(rb::Arguments),
+    Bench(bench::Arguments),
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.replace('-', "_"), value.to_owned())),
+        _ => Err("write it as NAME=VALUE, as in max_attempts=3".to_owned()),
+    }
+}
+
+/// Sends the engine's events to standard error, if they were asked for; else nothing is even formatted.
+pub(crate) fn start_tracing(verbose: u8) {
+    let level = match verbose {
+        0 => return,
+        1 => "wirespeed=debug",
+        _ => "wirespeed=trace",
+    };
+    // Fails only when a subscriber is set already, and then that one serves.
+    let _ = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn global_flags_go_before_and_after_the_verb() {
+        for line in [
+            ["wirespeed", "--json", "--part-size", "8MiB", "ls", "s3://b"],
+            ["wirespeed", "ls", "--json", "s3://b", "--part-size", "8MiB"],
+        ] {
+            let cli = Cli::try_parse_from(line).unwrap();
+            assert!(cli.global.json);
+            assert_eq!(cli.global.part_size.as_deref(), Some("8MiB"));
+        }
+    }
+
+    #[test]
+    fn every_verb_teaches_by_example() {
+        let command = Cli::command();
+        for verb in command.get_subcommands() {
+            let help = verb.clone().render_long_help().to_string();
+            assert!(help.contains(&format!("wirespeed {}", verb.get_name())), "{}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn settings() {
+        assert_eq!(setting("max-attempts=3"), Ok(("max_attempts".to_owned(), "3".to_owned())));
+        assert_eq!(setting("a=b=c"), Ok(("a".to_owned(), "b=c".to_owned())));
+        assert!(setting("a").is_err() && setting("=a").is_err());
+    }
+}

@@ -1,0 +1,148 @@
+//! The command line from outside, without a server: help, usage errors, exit codes, and an endpoint that is not there.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+use std::fs;
+use std::net::TcpListener;
+use std::process::Output;
+
+use assert_cmd::Command;
+
+/// A command with credentials and nothing else of this machine's environment that could steer it.
+fn wirespeed() -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wirespeed"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("AWS_") || name.to_string_lossy().starts_with("WIRESPEED_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+        .env("AWS_SECRET_ACCESS_KEY", "a-secret-that-must-not-show")
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+        .timeout(std::time::Duration::from_secs(60));
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    wirespeed().args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// An address on which nothing listens.
+fn closed_endpoint() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    format!("http://{}", listener.local_addr().unwrap())
+}
+
+#[test]
+fn help_and_version_go_to_standard_output() {
+    for arguments in [&["--help"][..], &["cp", "--help"], &["bench", "-h"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(text(&output.stdout).contains("Examples:"), "{arguments:?}");
+        assert!(output.stderr.is_empty(), "{arguments:?}");
+    }
+    let version = run(&["--version"]);
+    assert_eq!(text(&version.stdout).trim(), concat!("wirespeed ", env!("CARGO_PKG_VERSION")));
+    assert!(text(&run(&["--help"]).stdout).contains("Exit codes:"));
+}
+
+#[test]
+fn usage_errors_exit_2_and_say_what_to_try() {
+    for (arguments, hint) in [
+        (&[][..], "Usage:"),
+        (&["frobnicate"], "frobnicate"),
+        (&["ls", "bucket"], "s3://bucket/key"),
+        (&["ls", "s3://"], "names no bucket"),
+        (&["cp", "a", "b"], "s3://"),
+        (&["cp", "s3://a/b", "s3://c/d"], "not supported"),
+        (&["cp", "-", "s3://bucket/k"], "standard input"),
+        (&["cp", "s3://bucket/dir/", "."], "--recursive"),
+        (&["cp", "--recursive", "s3://bucket/dir", "-"], "stream"),
+        (&["cp", ".", "s3://bucket/k"], "--recursive"),
+        (&["cat", "s3://bucket"], "names no object"),
+        (&["stat", "s3://bucket"], "wirespeed ls"),
+        (&["rm", "s3://bucket"], "--recursive"),
+        (&["mb", "s3://bucket/key"], "s3://bucket"),
+        (&["rb", "s3://bucket/key"], "s3://bucket"),
+        (&["ls", "--part-size", "eight"], "eight"),
+        (&["ls", "--concurrency", "0"], "concurrency"),
+        (&["ls", "--set", "no_such_setting=1"], "no_such_setting"),
+        (&["bench", "get", "s3://bucket/k", "--count", "3"], "prefix"),
+        (&["bench", "get", "s3://bucket/k", "--rounds", "0"], "rounds"),
+        (&["bench", "get", "s3://bucket/k", "s3://other/k"], "one bucket"),
+        (&["bench", "put", "s3://bucket/k", "--sink", "discard"], "discard"),
+        (&["bench", "get", "s3://bucket/", "--keys-format", "x", "--count", "1"], "{}"),
+    ] {
+        let output = run(arguments);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(hint), "{arguments:?}: {stderr}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_endpoint_that_is_not_there_exits_3() {
+    let endpoint = closed_endpoint();
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("target");
+    let source = folder.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("file"), "content").unwrap();
+    let (target, source) = (target.to_str().unwrap(), source.to_str().unwrap());
+    for arguments in [
+        &["ls"][..],
+        &["ls", "s3://bucket"],
+        &["cat", "s3://bucket/k"],
+        &["stat", "s3://bucket/k"],
+        &["rm", "s3://bucket/k"],
+        &["rm", "-r", "s3://bucket"],
+        &["mb", "s3://bucket"],
+        &["rb", "s3://bucket"],
+        &["cp", "s3://bucket/k", target],
+        &["cp", "-r", "s3://bucket/k", target],
+        &["cp", "-r", source, "s3://bucket/k"],
+        &["bench", "get", "s3://bucket/k"],
+    ] {
+        let output = wirespeed()
+            .args(["--endpoint-url", &endpoint, "--set", "max_attempts=2"])
+            .args(arguments)
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}: {stderr}");
+        assert!(stderr.starts_with("wirespeed: "), "{arguments:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("a-secret-that-must-not-show"), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    assert!(!folder.path().join("target").exists(), "nothing came, so nothing is there");
+}
+
+#[test]
+fn errors_are_also_json_when_asked() {
+    let output =
+        run(&["--json", "--endpoint-url", &closed_endpoint(), "--set", "max_attempts=1", "stat", "s3://bucket/k"]);
+    assert_eq!(output.status.code(), Some(3));
+    let stderr = text(&output.stderr);
+    let json: serde_json::Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+    assert_eq!(json["error"]["kind"], "connection");
+    assert_eq!(json["error"]["bucket"], "bucket");
+    assert_eq!(json["error"]["key"], "k");
+    assert_eq!(json["error"]["attempts"], 1);
+}
+
+#[test]
+fn a_missing_source_exits_3() {
+    for arguments in [&["cp", "no-such-file", "s3://bucket/k"][..], &["cp", "-r", "no-such-folder", "s3://bucket/k"]] {
+        let output = run(arguments);
+        assert_eq!(output.status.code(), Some(3), "{arguments:?}");
+        assert!(text(&output.stderr).contains("check the path"), "{arguments:?}");
+    }
+}

@@ -121,6 +121,7 @@ impl Connection {
     pub(crate) async fn send(&mut self, body: &[u8]) -> Result<(), NetFailure> {
         self.watchdog.moved();
         self.cut_short = true;
+        self.transport.expect_nothing_yet();
         let total = self.head.len() + body.len();
         let mut sent = 0;
         while sent < total {
@@ -140,7 +141,11 @@ impl Connection {
         let head_left = self.head.get(sent..).unwrap_or_default();
         let body_left = &body[sent.saturating_sub(self.head.len())..];
         let pieces = [IoSlice::new(head_left), IoSlice::new(body_left)];
-        let pieces = if head_left.is_empty() { &pieces[1..] } else { &pieces[..] };
+        let pieces = match (head_left, body_left) {
+            ([], _) => &pieces[1..],
+            (_, []) => &pieces[..1],
+            _ => &pieces[..],
+        };
         match self.transport.poll_send(cx, pieces) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(self.ended("sending the request", None))),
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(Some(count))),

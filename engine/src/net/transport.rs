@@ -28,7 +28,10 @@ impl Transport {
 
     pub(super) fn poll_send(&mut self, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         match self {
-            Transport::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Transport::Plain(stream) => match pieces {
+                [piece] => Pin::new(stream).poll_write(cx, piece),
+                pieces => Pin::new(stream).poll_write_vectored(cx, pieces),
+            },
         }
     }
 
@@ -47,6 +50,15 @@ impl Transport {
                 Ok(_) | Err(_) => return Poll::Ready(()),
             }
         }
+    }
+
+    /// Everything that was sent has been received, so nothing more is to be read until the server is
+    /// asked for it. The runtime only learns that from a read that finds nothing; this spares the read.
+    /// That the server has closed the connection is remembered apart, and is not forgotten.
+    pub(super) fn expect_nothing_yet(&self) {
+        let Transport::Plain(stream) = self;
+        let nothing: io::Result<()> = stream.try_io(Interest::READABLE, || Err(io::ErrorKind::WouldBlock.into()));
+        debug_assert!(nothing.is_err());
     }
 
     /// Ready when there may be something to receive.

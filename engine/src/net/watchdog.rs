@@ -13,28 +13,28 @@ use tokio::time::{Instant, Sleep};
 
 pub(super) struct Watchdog {
     sleep: Pin<Box<Sleep>>,
-    moved: Instant,
+    /// Since when nothing has moved; the clock is first asked when somebody has to wait.
+    still_since: Option<Instant>,
 }
 
 impl Watchdog {
     pub(super) fn new() -> Watchdog {
-        let now = Instant::now();
-        Watchdog { sleep: Box::pin(tokio::time::sleep_until(now)), moved: now }
+        Watchdog { sleep: Box::pin(tokio::time::sleep_until(Instant::now())), still_since: None }
     }
 
     /// Something moved: the time starts anew.
     pub(super) fn moved(&mut self) {
-        self.moved = Instant::now();
+        self.still_since = None;
     }
 
-    /// How long ago something moved.
+    /// How long nothing has moved.
     pub(super) fn still_for(&self) -> Duration {
-        self.moved.elapsed()
+        self.still_since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Ready once nothing has moved for `limit`. Polled when the socket has nothing to do.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
-        let due = self.moved + limit;
+        let due = *self.still_since.get_or_insert_with(Instant::now) + limit;
         // A timer left over from a longer limit would ring too late.
         if self.sleep.deadline() > due {
             self.sleep.as_mut().reset(due);

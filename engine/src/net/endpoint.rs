@@ -74,7 +74,7 @@ impl Endpoint {
         }
         let port = match authority.port() {
             Some(port) => port.as_str().parse().map_err(|_| refuse("its port is not one"))?,
-            None if authority.as_str().ends_with(':') => return Err(refuse("its port is empty")),
+            None if authority.as_str() != authority.host() => return Err(refuse("its port is not one")),
             None => 80,
         };
         Ok(Endpoint {

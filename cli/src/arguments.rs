@@ -4,7 +4,6 @@
 //! `Cli::command()` hands it out whole.
 
 use clap::{ArgAction, Args, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
 
 use crate::{bench, cat, cp, ls, mb, rb, rm, stat};
 
@@ -69,7 +68,7 @@ pub(crate) struct Global {
     /// Print errors only
     #[arg(long, short, global = true)]
     pub(crate) quiet: bool,
-    /// Say on standard error what is going on (twice: every request)
+    /// Tell of retries and trouble on standard error (twice: of every request)
     #[arg(long, short, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
 }
@@ -92,17 +91,6 @@ fn setting(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.replace('-', "_"), value.to_owned())),
         _ => Err("write it as NAME=VALUE, as in max_attempts=3".to_owned()),
     }
-}
-
-/// Sends the engine's events to standard error, if they were asked for; else nothing is even formatted.
-pub(crate) fn start_tracing(verbose: u8) {
-    let level = match verbose {
-        0 => return,
-        1 => "wirespeed=debug",
-        _ => "wirespeed=trace",
-    };
-    // Fails only when a subscriber is set already, and then that one serves.
-    let _ = tracing_subscriber::fmt().with_env_filter(EnvFilter::new(level)).with_writer(std::io::stderr).try_init();
 }
 
 #[cfg(test)]

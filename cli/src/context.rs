@@ -8,6 +8,7 @@ use crate::arguments::{Command, Global};
 use crate::bench::Latency;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::trace::Requests;
 
 /// The client and the output of one command.
 pub(crate) struct Context<'a> {
@@ -41,6 +42,8 @@ impl<'a> Context<'a> {
         let latency = matches!(command, Command::Bench(_)).then(|| Arc::new(Latency::default()));
         if let Some(latency) = &latency {
             builder = builder.observer(latency.clone());
+        } else if global.verbose > 1 {
+            builder = builder.observer(Arc::new(Requests));
         }
         Ok(Context { client: builder.build()?, output, latency })
     }

@@ -19,6 +19,7 @@ mod rb;
 mod rm;
 mod stat;
 mod tally;
+mod trace;
 mod units;
 mod uri;
 
@@ -35,8 +36,8 @@ use crate::output::{Form, Output};
 
 /// How long cancelled uploads may take to be aborted, and after that tasks to stop and to remove their temporary files:
 /// together they stay under a second.
-const SETTLE_WITHIN: Duration = Duration::from_millis(500);
-const STOP_WITHIN: Duration = Duration::from_millis(300);
+const SETTLE_WITHIN: Duration = Duration::from_millis(400);
+const STOP_WITHIN: Duration = Duration::from_millis(250);
 
 fn main() {
     let cli = match Cli::try_parse() {
@@ -64,7 +65,7 @@ fn main() {
 }
 
 fn start(cli: &Cli, output: &Output) -> Result<Exit, Failure> {
-    arguments::start_tracing(cli.global.verbose);
+    trace::start(cli.global.verbose);
     let interrupt = Interrupt::watch().map_err(|source| cannot("watch for signals", source))?;
     let runtime = runtime().map_err(|source| cannot("start the runtime", source))?;
     let exit = runtime.block_on(supervise(cli, output, interrupt));

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::failure::{ErrorRecord, Exit, Failure, visible};
 use crate::output::Output;
-use crate::units::{Elapsed, Size, rate, thousands};
+use crate::units::{Elapsed, Size, objects, rate, thousands};
 
 /// What is done to each item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -153,7 +153,7 @@ impl<'a> Tally<'a> {
                 skipped: self.skipped,
             });
         } else if self.output.wants_bar() {
-            let mut line = format!("{}: {} objects", self.operation.name(), thousands(self.done));
+            let mut line = format!("{}: {}", self.operation.name(), objects(self.done));
             if self.operation != Operation::Delete {
                 line.push_str(&format!(", {} in {}, {}/s", Size(self.bytes), Elapsed(elapsed), Size(speed as u64)));
             }
@@ -165,7 +165,7 @@ impl<'a> Tally<'a> {
         match stopped {
             Some(failure) => Err(failure),
             None if failed == 0 => Ok(Exit::Done),
-            None if self.done == 0 && self.failed > 0 && self.refused == 0 => Ok(Exit::Failed),
+            None if self.done == 0 && self.failed > 0 => Ok(Exit::Failed),
             None => Ok(Exit::Partial),
         }
     }
@@ -211,5 +211,6 @@ mod tests {
         assert_eq!(account(2, 0, 1), Exit::Partial);
         assert_eq!(account(0, 0, 1), Exit::Partial);
         assert_eq!(account(0, 1, 0), Exit::Failed);
+        assert_eq!(account(0, 1, 1), Exit::Failed);
     }
 }

@@ -73,6 +73,11 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
+/// `1 object`, `20,000 objects`.
+pub(crate) fn objects(number: u64) -> String {
+    format!("{} object{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +119,7 @@ mod tests {
         assert_eq!(rate(100, Duration::from_millis(500)), 200.0);
         assert_eq!(thousands(0), "0");
         assert_eq!(thousands(999), "999");
-        assert_eq!(thousands(1_234_567), "1,234,567");
+        assert_eq!(objects(1), "1 object");
+        assert_eq!(objects(1_234_567), "1,234,567 objects");
     }
 }

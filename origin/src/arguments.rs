@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 
 use clap::{Parser, ValueEnum};
-use wirespeed_origin::{Builder, EtagKind, Origin, Series};
+use wirespeed_origin::{Builder, EtagKind, Fault, Origin, Series};
 
 /// An embedded S3 server for tests, demonstrations and benchmarks
 ///
@@ -65,6 +65,10 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "us-east-1", value_name = "NAME")]
     region: String,
 
+    /// Take bucket.NAME in the Host header for a bucket, besides path style
+    #[arg(long, value_name = "NAME")]
+    domain: Option<String>,
+
     /// What ETags are made of
     #[arg(long, value_enum, default_value = "md5", value_name = "KIND")]
     etag: Etag,
@@ -76,6 +80,15 @@ pub(crate) struct Arguments {
     /// Threads that serve; 1 is the cheapest a request. Default: one a core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
+
+    /// Misbehave, for tests; can be given again
+    ///
+    /// action=ACTION[,verb=VERB][,bucket=NAME][,key=KEY][,nth=N][,times=N]. ACTION is one of status:CODE,
+    /// error-in-body:NAME, delay:MILLISECONDS, close, close-answer, close-after:BYTES, stall-after:BYTES, short:BYTES,
+    /// content-range:VALUE, weak-etag, no-etag, replace:BYTES. For example
+    /// verb=get,key=x,nth=2,action=close-after:1000
+    #[arg(long, value_name = "FAULT")]
+    fault: Vec<Fault>,
 
     /// Let clients beyond loopback use /-/stats and /-/reset
     #[arg(long)]
@@ -109,9 +122,13 @@ impl Arguments {
             })
             .least_part(self.min_part_size)
             .control_from_anywhere(self.control_from_anywhere);
+        if let Some(name) = self.domain {
+            builder = builder.domain(name);
+        }
         if let Some(path) = self.dir {
             builder = builder.directory(path);
         }
+        builder = self.fault.into_iter().fold(builder, Builder::fault);
         builder = self.bucket.into_iter().fold(builder, Builder::bucket);
         builder = self.discard.into_iter().fold(builder, Builder::discarding_bucket);
         self.synthetic.into_iter().fold(builder, |builder, (name, series)| builder.synthetic(name, series))

@@ -21,13 +21,16 @@
 //! # Ok(()) }
 //! ```
 //!
-//! How bytes pass: a [connection](connection) counts them under hyper's HTTP/1.1, the [service](service) counts
-//! requests, and the [protocol](protocol) (over the `s3s` crate) moves frames between them and the [store](store)
+//! How bytes pass: a [connection] counts them under hyper's HTTP/1.1, the [service] counts
+//! requests, and the [protocol] (over the `s3s` crate) moves frames between them and the [store]
 //! without copying large ones.
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod access;
 mod connection;
+mod host;
+mod linger;
+mod model;
 mod protocol;
 mod server;
 mod service;
@@ -35,6 +38,7 @@ mod stats;
 mod store;
 mod verb;
 
+pub use model::fault::{Action, Fault};
 pub use server::{Builder, Origin, Running};
 pub use stats::Stats;
 pub use store::intake::EtagKind;

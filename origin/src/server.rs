@@ -16,6 +16,8 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::access::{Access, Keys};
 use crate::connection;
+use crate::host::Domain;
+use crate::model::fault::{Fault, Faults};
 use crate::protocol::Protocol;
 use crate::service::{Service, Shared};
 use crate::stats::{Counters, Stats};
@@ -44,12 +46,14 @@ impl Origin {
             secret_key: "wirespeed-secret".to_owned(),
             anonymous: false,
             region: "us-east-1".to_owned(),
+            domain: None,
             etag: EtagKind::default(),
             least_part: LEAST_PART,
             directory: None,
             buckets: Vec::new(),
             discarding: Vec::new(),
             synthetic: BTreeMap::new(),
+            faults: Vec::new(),
             control_from_anywhere: false,
         }
     }
@@ -63,12 +67,14 @@ pub struct Builder {
     secret_key: String,
     anonymous: bool,
     region: String,
+    domain: Option<String>,
     etag: EtagKind,
     least_part: u64,
     directory: Option<PathBuf>,
     buckets: Vec<String>,
     discarding: Vec<String>,
     synthetic: BTreeMap<String, Vec<Series>>,
+    faults: Vec<Fault>,
     control_from_anywhere: bool,
 }
 
@@ -95,6 +101,12 @@ impl Builder {
     /// The region that the server says it is in. Signatures for any region are taken.
     pub fn region(mut self, region: impl Into<String>) -> Self {
         self.region = region.into();
+        self
+    }
+
+    /// Takes `bucket.NAME` in the Host header for a bucket, besides path style.
+    pub fn domain(mut self, name: impl Into<String>) -> Self {
+        self.domain = Some(name.into());
         self
     }
 
@@ -135,6 +147,12 @@ impl Builder {
         self
     }
 
+    /// Misbehaves so.
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+
     /// Lets clients beyond loopback read and reset the statistics.
     pub fn control_from_anywhere(mut self, allowed: bool) -> Self {
         self.control_from_anywhere = allowed;
@@ -149,18 +167,31 @@ impl Builder {
     pub async fn start(self) -> io::Result<Running> {
         let store = Arc::new(self.store()?);
         let protocol = Protocol { store, etag: self.etag, least_part: self.least_part, region: self.region.into() };
-        let mut s3 = S3ServiceBuilder::new(protocol);
+        let mut s3 = S3ServiceBuilder::new(protocol.clone());
         s3.set_auth(Keys { access_key: self.access_key, secret_key: self.secret_key.into() });
         s3.set_access(Access { anonymous: self.anonymous });
+        let domain = self.domain.as_deref().map(Domain::new);
+        if let Some(domain) = &domain {
+            s3.set_host(domain.clone());
+        }
         let counters = Arc::new(Counters::default());
-        let shared = Shared { s3: s3.build(), counters: counters.clone(), request_ids: AtomicU64::new(1) };
+        let faults = Arc::new(Faults::default());
+        self.faults.into_iter().for_each(|fault| faults.arm(fault));
+        let shared = Shared {
+            s3: s3.build(),
+            protocol,
+            domain,
+            faults: faults.clone(),
+            counters: counters.clone(),
+            request_ids: AtomicU64::new(1),
+        };
         let listener = TcpListener::bind(self.listen)
             .await
             .map_err(|error| io::Error::new(error.kind(), format!("can't listen on {}: {error}", self.listen)))?;
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
         let accepting = Accepting { listener, shared: Arc::new(shared), control: self.control_from_anywhere, stopped };
-        Ok(Running { address, counters, stop, accepting: Some(tokio::spawn(accepting.run())) })
+        Ok(Running { address, counters, faults, stop, accepting: Some(tokio::spawn(accepting.run())) })
     }
 
     fn store(&self) -> io::Result<Store> {
@@ -212,6 +243,7 @@ fn made(name: &str, result: Result<(), BucketRefusal>) -> io::Result<()> {
 pub struct Running {
     address: SocketAddr,
     counters: Arc<Counters>,
+    faults: Arc<Faults>,
     stop: watch::Sender<bool>,
     accepting: Option<JoinHandle<()>>,
 }
@@ -235,6 +267,16 @@ impl Running {
     /// Sets its counts back to nothing.
     pub fn reset_stats(&self) {
         self.counters.reset();
+    }
+
+    /// Misbehaves so from now on, besides what it was already told.
+    pub fn inject(&self, fault: Fault) {
+        self.faults.arm(fault);
+    }
+
+    /// Behaves again.
+    pub fn clear_faults(&self) {
+        self.faults.clear();
     }
 
     /// Stops: accepts nothing more, lets answers under way finish for up to a second, then closes every connection.

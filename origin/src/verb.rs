@@ -87,10 +87,23 @@ impl FromStr for Verb {
     }
 }
 
-/// The still encoded bucket and key of a path-style URI; both may be empty.
-pub(crate) fn target(uri: &Uri) -> (&str, &str) {
-    let path = uri.path().strip_prefix('/').unwrap_or(uri.path());
-    path.split_once('/').unwrap_or((path, ""))
+/// The bucket and the still encoded key that a request names; both may be empty.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) bucket: &'a str,
+    pub(crate) key: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// Of a request in virtual-host style where `host` is the bucket in its Host header, else in path style.
+    pub(crate) fn of(uri: &'a Uri, host: Option<&'a str>) -> Self {
+        let path = uri.path().strip_prefix('/').unwrap_or(uri.path());
+        let (bucket, key) = match host {
+            Some(bucket) => (bucket, path),
+            None => path.split_once('/').unwrap_or((path, "")),
+        };
+        Self { bucket, key }
+    }
 }
 
 /// A key as it is, from the encoded form of a URI.
@@ -99,8 +112,8 @@ pub(crate) fn decode(key: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// The operation that a request asks for.
-pub(crate) fn classify(method: &Method, uri: &Uri, headers: &HeaderMap) -> Verb {
-    let (bucket, key) = target(uri);
+pub(crate) fn classify(method: &Method, target: Target<'_>, uri: &Uri, headers: &HeaderMap) -> Verb {
+    let Target { bucket, key } = target;
     let query = uri.query().unwrap_or("");
     let names = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
     let copies = || headers.contains_key("x-amz-copy-source");

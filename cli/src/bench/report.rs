@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::latency::Percentiles;
 use super::{Operation, Sink};
-use crate::units::{Size, thousands};
+use crate::units::{Size, objects, thousands};
 
 /// One round.
 #[derive(Debug, Clone, Serialize)]
@@ -76,8 +76,8 @@ impl Report {
         let warm = if self.rounds.len() > 1 { &self.rounds[1..] } else { &self.rounds[..] };
         if let Some(first) = warm.first() {
             lines.push(format!(
-                "{} objects, {} a round; median of the {} round{}: {}/s; peak memory {}",
-                thousands(first.objects),
+                "{}, {} a round; median of the {} round{}: {}/s; peak memory {}",
+                objects(first.objects),
                 Size(first.bytes),
                 if self.rounds.len() > 1 { "warm" } else { "cold" },
                 if warm.len() > 1 { "s" } else { "" },

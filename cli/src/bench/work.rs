@@ -3,7 +3,7 @@
 //! Everything that is not the transfer is prepared once by [`Work::prepare`], outside the clock.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -24,6 +24,8 @@ pub(super) struct Work {
     keys: Vec<String>,
     /// One object by the verb for one, whatever the number of keys by the verb for many.
     many: bool,
+    /// Bytes of each object that is uploaded, from `body` or from the folder's first file.
+    size: u64,
     body: Bytes,
     folder: Option<Folder>,
 }
@@ -53,21 +55,19 @@ impl Work {
                 "there are no keys under the targets, so there is nothing to measure".to_owned(),
             ));
         }
-        let body = match operation {
-            Operation::Get => Bytes::new(),
-            Operation::Put => body(arguments.size.unwrap_or(DEFAULT_SIZE))?,
-        };
-        let folder = match sink {
-            Sink::File => Some(Folder::make(arguments.path.as_deref())?),
-            Sink::Memory | Sink::Discard => None,
-        };
-        if let (Operation::Put, Some(folder)) = (operation, &folder) {
-            let file = folder.file(0);
-            fs::write(&file, &body).map_err(|source| Failure::local("write", &file, source))?;
+        let size = arguments.size.unwrap_or(DEFAULT_SIZE);
+        let (mut body, mut folder) = (Bytes::new(), None);
+        if sink == Sink::File {
+            folder = Some(Folder::make(arguments.path.as_deref())?);
+        }
+        match (operation, &folder) {
+            (Operation::Put, Some(folder)) => folder.fill(size)?,
+            (Operation::Put, None) => body = self::body(size)?,
+            (Operation::Get, _) => {}
         }
         let single =
             keys.len() == 1 && !(operation == Operation::Get && arguments.targets.iter().any(S3Uri::is_prefix));
-        Ok(Work { operation, sink, bucket, keys, many: !single, body, folder })
+        Ok(Work { operation, sink, bucket, keys, many: !single, size, body, folder })
     }
 
     /// The keys of a round, which takes them for its own: copied outside the clock.
@@ -101,7 +101,7 @@ impl Work {
                     Some(folder) => put.file(folder.file(0)).await?,
                     None => put.bytes(self.body.clone()).await?,
                 };
-                self.body.len() as u64
+                self.size
             }
         };
         Ok(Moved { objects: 1, bytes })
@@ -121,7 +121,7 @@ impl Work {
 
     async fn put_many(&self, client: &Client, keys: Vec<String>) -> Result<Moved, Failure> {
         let put = client.put_many(&self.bucket);
-        let size = self.body.len() as u64;
+        let size = self.size;
         match &self.folder {
             Some(folder) => {
                 let files: Vec<_> = keys.into_iter().map(|key| (folder.file(0), key)).collect();
@@ -219,22 +219,36 @@ async fn target_keys(
     Ok(())
 }
 
-/// Bytes that neither compress nor repeat within what a server might deduplicate: xorshift64* (Vigna, 2016).
+/// The body of an upload in memory.
 fn body(size: u64) -> Result<Bytes, Failure> {
     let refuse = || Failure::Usage(format!("{size} bytes do not fit in memory; choose a smaller --size"));
-    let size = usize::try_from(size).map_err(|_| refuse())?;
+    let length = usize::try_from(size).map_err(|_| refuse())?;
     let mut bytes = Vec::new();
-    bytes.try_reserve_exact(size).map_err(|_| refuse())?;
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    while bytes.len() < size {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        let word = state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
-        let wanted = (size - bytes.len()).min(word.len());
-        bytes.extend_from_slice(&word[..wanted]);
-    }
+    bytes.try_reserve_exact(length).map_err(|_| refuse())?;
+    Noise::default().take(size).read_to_end(&mut bytes).map_err(|_| refuse())?;
     Ok(Bytes::from(bytes))
+}
+
+/// Bytes that neither compress nor repeat within what a server might deduplicate: xorshift64* (Vigna, 2016).
+struct Noise(u64);
+
+impl Default for Noise {
+    fn default() -> Noise {
+        Noise(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+impl Read for Noise {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        for chunk in buffer.chunks_mut(8) {
+            self.0 ^= self.0 >> 12;
+            self.0 ^= self.0 << 25;
+            self.0 ^= self.0 >> 27;
+            let word = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        Ok(buffer.len())
+    }
 }
 
 /// The folder of `--sink file`.
@@ -258,6 +272,15 @@ impl Folder {
 
     fn file(&self, index: usize) -> PathBuf {
         self.path.join(format!("wirespeed-bench-{index:08}"))
+    }
+
+    /// Writes what is uploaded, without ever holding it in memory.
+    fn fill(&self, size: u64) -> Result<(), Failure> {
+        let path = self.file(0);
+        fs::File::create(&path)
+            .and_then(|mut file| io::copy(&mut Noise::default().take(size), &mut file))
+            .map_err(|source| Failure::local("write", &path, source))?;
+        Ok(())
     }
 
     fn clear(&self, files: usize) -> Result<(), Failure> {

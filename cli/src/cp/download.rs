@@ -21,14 +21,13 @@ use crate::uri::S3Uri;
 /// Downloads one object to `destination`, or into it when it is a folder.
 pub(super) async fn one(context: &Context<'_>, uri: &S3Uri, destination: &Path) -> Result<Exit, Failure> {
     let path = destination_file(uri, destination)?;
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder).map_err(|source| Failure::local("make the folder", folder, source))?;
-    }
     let mut tally = Tally::start(context.output, Operation::Download);
     let mut item = Item { source: uri.to_string(), destination: Some(shown(&path)), size: None, etag: None };
     let (progress, expected) = (Progress::default(), Expected::default());
     let bar = Bar::show(context.output, &progress, &expected);
-    let transfer = context.client.get(&uri.bucket, &uri.key).progress(progress).file(&path);
+    // The call for many makes missing folders, and only once there is something to put into them.
+    let files = [(uri.key.clone(), path)];
+    let mut transfer = context.client.get_many(&uri.bucket).progress(progress).files(files)?;
     // Only a bar has to know the size before the first answer; the transfer does not wait for it.
     let size = async {
         if context.output.wants_bar()
@@ -39,19 +38,21 @@ pub(super) async fn one(context: &Context<'_>, uri: &S3Uri, destination: &Path) 
         }
         std::future::pending().await
     };
-    let result = tokio::select! {
-        result = transfer => result,
-        () = size => return Ok(Exit::Done),
+    let outcome = tokio::select! {
+        outcome = transfer.next() => outcome,
+        never = size => never,
     };
     drop(bar);
-    match result {
-        Ok(info) => {
+    match outcome.map(|(_, result)| result) {
+        Some(Ok(info)) => {
             item.size = Some(info.size);
             item.etag = info.etag;
             tally.done(&item);
             tally.finish(None)
         }
-        Err(error) => tally.failed_alone(&item, error.into()),
+        Some(Err(error)) => tally.failed_alone(&item, error.into()),
+        // One key gives one outcome; without it nothing was done.
+        None => Ok(Exit::Failed),
     }
 }
 

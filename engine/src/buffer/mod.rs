@@ -32,6 +32,9 @@
 //!
 //! (Without isolation because one test reads a file.)
 
+// What only tests, benchmarks and the front doors to come use counts as used.
+#![cfg_attr(not(feature = "internals"), allow(dead_code, unused_imports))]
+
 mod class;
 mod frozen;
 mod map;

@@ -146,13 +146,13 @@ impl Connection {
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(Some(count))),
             Poll::Ready(Err(error)) => {
                 // A server that refuses a body answers, then resets: the answer is worth reading.
-                if self.transport.poll_readable(cx).is_ready() && sent > 0 {
+                if sent > 0 && self.transport.poll_spoken(cx).is_ready() {
                     return Poll::Ready(Ok(None));
                 }
                 Poll::Ready(Err(self.ended("sending the request", Some(error))))
             }
             Poll::Pending => {
-                if self.transport.poll_readable(cx).is_ready() {
+                if self.transport.poll_spoken(cx).is_ready() {
                     return Poll::Ready(Ok(None));
                 }
                 match self.watchdog.poll(cx, self.timeouts.stall) {

@@ -3,10 +3,10 @@
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::BufMut;
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncReadExt, AsyncWrite, Interest};
 use tokio::net::TcpStream;
 
 use super::socket;
@@ -32,7 +32,24 @@ impl Transport {
         }
     }
 
-    /// Ready when the server has sent something or closed.
+    /// Ready when the server has sent something or closed. Asks the kernel as well: what the runtime
+    /// remembers of a socket may have been read since.
+    pub(super) fn poll_spoken(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let Transport::Plain(stream) = self;
+        loop {
+            if let Err(_closed) = ready!(stream.poll_read_ready(cx)) {
+                return Poll::Ready(());
+            }
+            let mut byte = [MaybeUninit::uninit()];
+            let peeked = stream.try_io(Interest::READABLE, || socket2::SockRef::from(stream).peek(&mut byte));
+            match peeked {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(_) | Err(_) => return Poll::Ready(()),
+            }
+        }
+    }
+
+    /// Ready when there may be something to receive.
     pub(super) fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Transport::Plain(stream) => stream.poll_read_ready(cx),

@@ -8,6 +8,8 @@ use std::ops::{Bound, Range, RangeBounds};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tracing::Instrument;
+
 use super::Engine;
 use super::file::PartialFile;
 use super::head::ObjectInfo;
@@ -81,14 +83,18 @@ impl Get {
     /// was asked for, and the others as their kinds say.
     pub async fn buffer(self) -> Result<Object> {
         let subject = self.subject()?;
+        self.into_buffer(&subject).instrument(subject.span()).await
+    }
+
+    async fn into_buffer(self, subject: &Subject) -> Result<Object> {
         let explain = |error| subject.explain(error);
         let mut kept = None;
-        let opened = self.open(&subject, &mut kept).await?;
+        let opened = self.open(subject, &mut kept).await?;
         let engine = Arc::clone(&opened.source.engine);
         let mut target = reserve(&engine, opened.length()).map_err(explain)?;
         let slot = target.whole();
         let info = opened.into_memory(slot, &mut kept).await?;
-        engine.put_back(&subject, kept);
+        engine.put_back(subject, kept);
         let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
         Ok(Object { body, info })
     }
@@ -109,7 +115,7 @@ impl Get {
         let subject = self.subject()?;
         let mut target = Target::from_owner(destination);
         let slot = target.whole();
-        let (length, info) = self.fill(&subject, slot).await?;
+        let (length, info) = self.fill(&subject, slot).instrument(subject.span()).await?;
         let destination =
             target.recover().map_err(|error| subject.explain(Error::new(ErrorKind::Cancelled, error.to_string())))?;
         Ok((destination, length, info))
@@ -133,7 +139,7 @@ impl Get {
         lend_blocking(destination, |slot| {
             runtime.block_on(async {
                 let subject = self.subject()?;
-                self.fill(&subject, slot).await
+                self.fill(&subject, slot).instrument(subject.span()).await
             })
         })
     }
@@ -146,12 +152,15 @@ impl Get {
     /// is then as it was.
     pub async fn file(self, path: impl Into<PathBuf>) -> Result<ObjectInfo> {
         let subject = self.subject()?;
-        let mut kept = None;
-        let opened = self.open(&subject, &mut kept).await?;
-        let engine = Arc::clone(&opened.source.engine);
-        let info = opened.into_file(path.into(), false, &mut kept).await?;
-        engine.put_back(&subject, kept);
-        Ok(info)
+        let downloaded = async {
+            let mut kept = None;
+            let opened = self.open(&subject, &mut kept).await?;
+            let engine = Arc::clone(&opened.source.engine);
+            let info = opened.into_file(path.into(), false, &mut kept).await?;
+            engine.put_back(&subject, kept);
+            Ok(info)
+        };
+        downloaded.instrument(subject.span()).await
     }
 
     /// Receives every byte and keeps none: to measure, or to see that an object can be read.
@@ -160,12 +169,15 @@ impl Get {
     /// Those of [`Get::buffer`].
     pub async fn discard(self) -> Result<ObjectInfo> {
         let subject = self.subject()?;
-        let mut kept = None;
-        let opened = self.open(&subject, &mut kept).await?;
-        let engine = Arc::clone(&opened.source.engine);
-        let info = opened.discard(&mut kept).await?;
-        engine.put_back(&subject, kept);
-        Ok(info)
+        let discarded = async {
+            let mut kept = None;
+            let opened = self.open(&subject, &mut kept).await?;
+            let engine = Arc::clone(&opened.source.engine);
+            let info = opened.discard(&mut kept).await?;
+            engine.put_back(&subject, kept);
+            Ok(info)
+        };
+        discarded.instrument(subject.span()).await
     }
 
     /// In order, through a window of parts that are fetched ahead: at most the memory budget is held
@@ -176,9 +188,12 @@ impl Get {
     pub async fn writer(self, writer: impl tokio::io::AsyncWrite + Unpin + Send) -> Result<ObjectInfo> {
         let subject = self.subject()?;
         let engine = Arc::clone(&self.engine);
-        let permit = engine.pace.admission.memory(engine.pace.part_size()).await;
-        let opened = self.open(&subject, &mut None).await?;
-        ordered::write(opened, permit, writer).await
+        let written = async {
+            let permit = engine.pace.admission.memory(engine.pace.part_size()).await;
+            let opened = self.open(&subject, &mut None).await?;
+            ordered::write(opened, permit, writer).await
+        };
+        written.instrument(subject.span()).await
     }
 
     fn subject(&self) -> Result<Subject> {

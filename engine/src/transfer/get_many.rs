@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_core::Stream;
+use tracing::Instrument;
 
 use super::Engine;
 use super::file::write_file;
@@ -48,7 +49,7 @@ impl GetMany {
         K: IntoIterator<Item = String>,
         K::IntoIter: Send + 'static,
     {
-        self.start(Items::known(keys), |getter| Buffers(getter))
+        self.start(Items::known(keys), Buffers)
     }
 
     /// Receives each object and keeps no byte.
@@ -60,7 +61,7 @@ impl GetMany {
         K: IntoIterator<Item = String>,
         K::IntoIter: Send + 'static,
     {
-        self.start(Items::known(keys), |getter| Discard(getter))
+        self.start(Items::known(keys), Discard)
     }
 
     /// Each object into a file of its own, named beside its key; missing folders are made. A file
@@ -73,7 +74,7 @@ impl GetMany {
         K: IntoIterator<Item = (String, PathBuf)>,
         K::IntoIter: Send + 'static,
     {
-        self.start(Items::known(targets), |getter| Files(getter))
+        self.start(Items::known(targets), Files)
     }
 
     /// The same from keys that are still being found: downloads begin with the first.
@@ -84,7 +85,7 @@ impl GetMany {
         self,
         targets: impl Stream<Item = (String, PathBuf)> + Send + 'static,
     ) -> Result<Outcomes<ObjectInfo>> {
-        self.start(Items::found(targets), |getter| Files(getter))
+        self.start(Items::found(targets), Files)
     }
 
     fn start<I, T, W>(self, items: Items<I>, worker: impl Fn(Getter) -> W) -> Result<Outcomes<T>>
@@ -153,7 +154,8 @@ struct Buffers(Getter);
 
 impl Worker<String, Object> for Buffers {
     async fn work(&mut self, key: String) -> (Result<Object>, Option<MemoryPermit>) {
-        match self.0.buffer(&key).await {
+        let span = self.0.bucket.span_of(&key);
+        match self.0.buffer(&key).instrument(span).await {
             Ok((object, permit)) => (Ok(object), Some(permit)),
             Err(error) => (Err(error), None),
         }
@@ -168,11 +170,12 @@ struct Discard(Getter);
 
 impl Worker<String, ObjectInfo> for Discard {
     async fn work(&mut self, key: String) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
+        let span = self.0.bucket.span_of(&key);
         let discarded = async {
             let opened = self.0.open(&key).await?;
             opened.discard(&mut self.0.kept).await
         };
-        (discarded.await, None)
+        (discarded.instrument(span).await, None)
     }
 
     fn retire(self) {
@@ -208,7 +211,8 @@ impl Files {
 
 impl Worker<(String, PathBuf), ObjectInfo> for Files {
     async fn work(&mut self, (key, path): (String, PathBuf)) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
-        (self.file(&key, path).await, None)
+        let span = self.0.bucket.span_of(&key);
+        (self.file(&key, path).instrument(span).await, None)
     }
 
     fn retire(self) {

@@ -9,6 +9,7 @@ use std::task::{Context, Poll, ready};
 use futures_core::Stream;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::error::Result;
 use crate::pace::MemoryPermit;
@@ -46,10 +47,13 @@ impl<T> Stream for Outcomes<T> {
     }
 }
 
-/// Where items come from: known at once, or still being found.
+type Finding<I> = Pin<Box<dyn Stream<Item = I> + Send>>;
+
+/// Where items come from: known at once, or still being found. A source that has ended is not asked
+/// again.
 pub(crate) enum Items<I> {
     Known(Mutex<(usize, Box<dyn Iterator<Item = I> + Send>)>),
-    Found(tokio::sync::Mutex<(usize, Pin<Box<dyn Stream<Item = I> + Send>>)>),
+    Found(tokio::sync::Mutex<(usize, Option<Finding<I>>)>),
 }
 
 impl<I> Items<I> {
@@ -58,11 +62,11 @@ impl<I> Items<I> {
         It: IntoIterator<Item = I>,
         It::IntoIter: Send + 'static,
     {
-        Items::Known(Mutex::new((0, Box::new(items.into_iter()))))
+        Items::Known(Mutex::new((0, Box::new(items.into_iter().fuse()))))
     }
 
     pub(crate) fn found(items: impl Stream<Item = I> + Send + 'static) -> Items<I> {
-        Items::Found(tokio::sync::Mutex::new((0, Box::pin(items))))
+        Items::Found(tokio::sync::Mutex::new((0, Some(Box::pin(items)))))
     }
 
     async fn take(&self) -> Option<(usize, I)> {
@@ -75,7 +79,11 @@ impl<I> Items<I> {
             }
             Items::Found(items) => {
                 let mut items = items.lock().await;
-                let item = std::future::poll_fn(|cx| items.1.as_mut().poll_next(cx)).await?;
+                let finding = items.1.as_mut()?;
+                let Some(item) = std::future::poll_fn(|cx| finding.as_mut().poll_next(cx)).await else {
+                    items.1 = None;
+                    return None;
+                };
                 items.0 += 1;
                 Some((items.0 - 1, item))
             }
@@ -104,7 +112,7 @@ where
     let mut crew = JoinSet::new();
     for _ in 0..workers {
         let (items, sender, mut worker) = (Arc::clone(&items), sender.clone(), hire());
-        crew.spawn(async move {
+        let task = async move {
             while let Some((index, item)) = items.take().await {
                 let (result, permit) = worker.work(item).await;
                 if sender.send(Outcome { index, result, permit }).await.is_err() {
@@ -112,7 +120,8 @@ where
                 }
             }
             worker.retire();
-        });
+        };
+        crew.spawn(task.in_current_span());
     }
     Outcomes { receiver, _crew: crew }
 }

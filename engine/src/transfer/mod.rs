@@ -23,7 +23,7 @@ mod upload;
 mod version;
 mod workers;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -98,11 +98,11 @@ impl Engine {
         if self.ticking.load(Ordering::Relaxed) || self.ticking.swap(true, Ordering::Relaxed) {
             return;
         }
-        let engine = Arc::downgrade(self);
+        let housekeeper = Housekeeper(Arc::downgrade(self));
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(TICK).await;
-                let Some(engine) = engine.upgrade() else { return };
+                let Some(engine) = housekeeper.0.upgrade() else { return };
                 engine.connections.close_idle();
                 engine.memory.trim();
             }
@@ -128,6 +128,17 @@ impl Engine {
             Err(_) => {
                 Err(Error::new(ErrorKind::Timeout, format!("cleaning up took longer than {} ms", patience.as_millis())))
             }
+        }
+    }
+}
+
+/// Lets another be started when its runtime ends before the client does.
+struct Housekeeper(Weak<Engine>);
+
+impl Drop for Housekeeper {
+    fn drop(&mut self) {
+        if let Some(engine) = self.0.upgrade() {
+            engine.ticking.store(false, std::sync::atomic::Ordering::Relaxed);
         }
     }
 }

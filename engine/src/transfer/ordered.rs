@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use super::get::{Opened, incomplete};
 use super::head::ObjectInfo;
@@ -106,7 +107,7 @@ impl Window {
         let index = self.turn + self.early.len();
         self.early.push_back(None);
         let source = Arc::clone(source);
-        self.tasks.spawn(async move {
+        let fetching = async move {
             let explain = |error| source.subject.explain(error);
             let mut target = reserve(&source.engine, range.end - range.start).map_err(explain)?;
             let slot = target.whole();
@@ -115,7 +116,8 @@ impl Window {
             source.engine.put_back(&source.subject, kept);
             let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
             Ok(Fetched { index, body, _permit: permit })
-        });
+        };
+        self.tasks.spawn(fetching.in_current_span());
     }
 
     /// The part whose turn it is. Cancel-safe: what has arrived stays in the window.

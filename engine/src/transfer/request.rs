@@ -6,6 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
+use tracing::Instrument;
+
 use super::Engine;
 use super::refusal::{Failure, Refusal};
 use crate::error::{Error, ErrorKind, Result};
@@ -53,6 +55,16 @@ impl Subject {
     pub(crate) fn with_key(&self, key: &str) -> Result<Subject> {
         check_key(key).map_err(|error| error.with_context(self.operation, &self.bucket, ""))?;
         Ok(Subject { key: key.to_owned(), ..self.clone() })
+    }
+
+    /// What a log shows around everything that is done for this operation.
+    pub(crate) fn span(&self) -> tracing::Span {
+        self.span_of(&self.key)
+    }
+
+    /// The same for another key of the bucket.
+    pub(crate) fn span_of(&self, key: &str) -> tracing::Span {
+        tracing::debug_span!("s3", operation = self.operation, bucket = &*self.bucket, key)
     }
 
     pub(crate) fn explain(&self, error: Error) -> Error {
@@ -232,6 +244,16 @@ impl Engine {
 
     /// One request whose answer is a small document, tried until it succeeds or should not be.
     pub(crate) async fn ask<T>(
+        self: &Arc<Engine>,
+        subject: &Subject,
+        call: &Call<'_>,
+        most: usize,
+        read: impl Fn(&ResponseHead<'_>) -> T,
+    ) -> Result<(Vec<u8>, T)> {
+        self.ask_until_answered(subject, call, most, read).instrument(subject.span()).await
+    }
+
+    async fn ask_until_answered<T>(
         self: &Arc<Engine>,
         subject: &Subject,
         call: &Call<'_>,

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
+use tracing::Instrument;
 
 use super::Engine;
 use super::file::{SourceFile, on_blocking_thread};
@@ -82,10 +83,14 @@ impl Upload {
         let plan = upload_plan(self.content.size(), self.engine.pace.part_size(), config.multipart_threshold)
             .map_err(|error| self.subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
         let progress = self.progress.clone();
-        let outcome = match plan {
-            UploadPlan::Single { size } => self.single(size, kept).await,
-            UploadPlan::Multipart { .. } => self.multipart(plan).await,
-        }?;
+        let span = self.subject.span();
+        let sent = async {
+            match plan {
+                UploadPlan::Single { size } => self.single(size, kept).await,
+                UploadPlan::Multipart { .. } => self.multipart(plan).await,
+            }
+        };
+        let outcome = sent.instrument(span).await?;
         if let Some(progress) = progress {
             progress.add_object();
         }

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 
 use tokio::task::{JoinError, JoinSet};
+use tracing::Instrument;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -19,7 +20,7 @@ where
 {
     let mut crew = JoinSet::new();
     for other in others {
-        crew.spawn(other);
+        crew.spawn(other.in_current_span());
     }
     let mut lead = pin!(lead);
     let mut leading = true;

@@ -1,7 +1,10 @@
 //! PutObject, and receiving the body of any upload.
 
+use std::io;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{HeaderMap, StatusCode};
 use s3s::dto::{PutObjectInput, PutObjectOutput, StreamingBlob};
@@ -9,7 +12,7 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
 
 use super::reply::{error_called, etag, head_of, internal, refused};
 use super::{Protocol, checksums, conditions, writable};
-use crate::store::bucket::Stored;
+use crate::store::bucket::{Condition, Stored};
 use crate::store::directory::drop_files;
 use crate::store::intake::{Intake, Received};
 use crate::store::object::{Checksum, Object, now};
@@ -61,6 +64,27 @@ impl Protocol {
         let mut output = PutObjectOutput { e_tag: Some(etag(&object.etag)), ..Default::default() };
         checksums::show!(output, object.checksum.as_ref());
         Ok(S3Response::new(output))
+    }
+
+    /// Puts bytes under a key for a fault: with the object's own head, under no condition.
+    pub(crate) async fn overwrite(&self, bucket: &str, key: &str, bytes: Bytes) -> io::Result<()> {
+        let gone = || io::Error::other("a fault can't replace an object that is not there or can't be written");
+        let bucket = self.store.bucket(bucket).ok_or_else(gone)?;
+        let object = bucket.find(key).ok_or_else(gone)?;
+        let stored = writable(&bucket).map_err(|_| gone())?;
+        let mut intake = Intake::open(&stored.shelf, self.etag, false, None)?;
+        intake.push(bytes).await?;
+        let received = intake.finish().await?;
+        let object = Object {
+            head: object.head.clone(),
+            size: received.size,
+            etag: received.etag,
+            modified: now(),
+            checksum: None,
+            part_sizes: Vec::new(),
+            content: received.content,
+        };
+        stored.insert(key, object, &Condition::None).map(drop).map_err(|_| gone())
     }
 
     /// Takes in a body, checking whatever was promised of it: length, MD5, checksum.

@@ -121,7 +121,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 /// One running checksum.
 pub(crate) enum Checksummer {
-    Crc(Algorithm, Crc),
+    Crc(Algorithm, Box<Crc>),
     Sha1(Box<Sha1>),
     Sha256(Box<Sha256>),
 }
@@ -129,7 +129,7 @@ pub(crate) enum Checksummer {
 impl Checksummer {
     pub(crate) fn new(algorithm: Algorithm) -> Self {
         match (crc_of(algorithm), algorithm) {
-            (Some(crc), _) => Self::Crc(algorithm, Crc::new(crc)),
+            (Some(crc), _) => Self::Crc(algorithm, Box::new(Crc::new(crc))),
             (None, Algorithm::Sha1) => Self::Sha1(Box::new(Sha1::new())),
             (None, _) => Self::Sha256(Box::new(Sha256::new())),
         }

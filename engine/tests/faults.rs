@@ -1,0 +1,404 @@
+//! What breaks on the way: the right bytes or a clear error, in bounded time, and nothing left over.
+
+mod script;
+
+use std::time::{Duration, Instant};
+
+use script::{Act, Script, error, honest, object, partial};
+use wirespeed::ErrorKind;
+
+const SIZE: usize = 300_000;
+
+async fn read(script: &Script) -> wirespeed::Result<Vec<u8>> {
+    let client = script.client();
+    let read = client.get("bucket", "key").buffer().await.map(|object| object.body.to_vec());
+    if read.is_err() {
+        assert_eq!(client.metrics().memory_in_use, 0, "memory leaked");
+    }
+    read
+}
+
+#[tokio::test]
+async fn parts_are_pinned_to_the_version_of_the_first() {
+    let script = Script::start(|asked| honest(asked, &object(SIZE)));
+    assert_eq!(read(&script).await.unwrap(), object(SIZE));
+    let asked = script.asked();
+    assert_eq!(asked.len(), SIZE.div_ceil(64 << 10), "one request a part, and no HEAD");
+    assert_eq!(asked[0].header("if-match"), None);
+    for later in &asked[1..] {
+        assert_eq!(later.header("if-match"), Some("\"tag\""), "{}", later.head);
+    }
+}
+
+#[tokio::test]
+async fn a_broken_body_resumes_at_the_first_missing_byte() {
+    for reset in [false, true] {
+        let script = Script::start(move |asked| {
+            let (head, body) = partial(asked, &object(SIZE), "\"tag\"").into_parts();
+            if asked.index % 2 == 0 {
+                let half = body.len() / 2;
+                // A reset throws away what has not been read yet, so that is given time.
+                let end = if reset { Act::Reset } else { Act::Close };
+                return vec![
+                    Act::Send([head.as_bytes(), &body[..half]].concat()),
+                    Act::Wait(Duration::from_millis(if reset { 50 } else { 0 })),
+                    end,
+                ];
+            }
+            honest(asked, &object(SIZE))
+        });
+        assert_eq!(read(&script).await.unwrap(), object(SIZE));
+        let again = script.asked().iter().filter(|asked| asked.range().0 % (64 << 10) != 0).count();
+        assert!(again > 0, "every retry began at a part's beginning");
+    }
+}
+
+trait IntoParts {
+    fn into_parts(self) -> (String, Vec<u8>);
+}
+
+impl IntoParts for (String, &[u8]) {
+    fn into_parts(self) -> (String, Vec<u8>) {
+        (self.0, self.1.to_vec())
+    }
+}
+
+#[tokio::test]
+async fn a_stalled_body_is_given_up_and_asked_for_again() {
+    let script = Script::start(|asked| {
+        if asked.index == 1 {
+            let (head, body) = partial(asked, &object(SIZE), "\"tag\"").into_parts();
+            return vec![Act::Send([head.as_bytes(), &body[..10_000]].concat()), Act::Wait(Duration::from_secs(5))];
+        }
+        honest(asked, &object(SIZE))
+    });
+    let started = Instant::now();
+    assert_eq!(read(&script).await.unwrap(), object(SIZE));
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn bytes_that_lie_under_the_low_water_mark_are_seen() {
+    // Fewer than the mark, then a pause that is no stall: they must not wait for the rest.
+    let script = Script::start(|asked| {
+        let (head, body) = partial(asked, &object(SIZE), "\"tag\"").into_parts();
+        let (first, rest) = body.split_at(body.len() / 2);
+        vec![
+            Act::Send(head.into_bytes()),
+            Act::Send(first.to_vec()),
+            Act::Wait(Duration::from_millis(300)),
+            Act::Send(rest.to_vec()),
+        ]
+    });
+    assert_eq!(read(&script).await.unwrap(), object(SIZE));
+    assert_eq!(script.asked().len(), SIZE.div_ceil(64 << 10), "a pause was taken for a stall");
+}
+
+#[tokio::test]
+async fn a_server_that_never_answers_is_a_timeout() {
+    let script = Script::start(|_| vec![Act::Wait(Duration::from_secs(30))]);
+    let started = Instant::now();
+    let error = read(&script).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert_eq!(error.attempts(), 3);
+    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(error.to_string().contains("awaiting the answer"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_not_the_range_asked_for_is_refused() {
+    type Lie = fn(usize, usize) -> String;
+    let lies: [(&str, Lie); 6] = [
+        ("another range", |first, last| format!("Content-Range: bytes {}-{}/{SIZE}", first + 1, last + 1)),
+        ("a shorter range", |first, last| format!("Content-Range: bytes {first}-{}/{SIZE}", last - 1)),
+        ("another size", |first, last| format!("Content-Range: bytes {first}-{last}/{}", SIZE + 1)),
+        ("no size", |first, last| format!("Content-Range: bytes {first}-{last}/*")),
+        ("no range", |_, _| String::from("X-Nothing: 1")),
+        ("garbage", |_, _| String::from("Content-Range: bytes lots")),
+    ];
+    for (name, lie) in lies {
+        let script = Script::start(move |asked| {
+            let (head, body) = partial(asked, &object(SIZE), "\"tag\"").into_parts();
+            if asked.index == 0 {
+                return honest(asked, &object(SIZE));
+            }
+            let (first, last) = asked.range();
+            let last = last.min(SIZE - 1);
+            let told = format!("Content-Range: bytes {first}-{last}/{SIZE}");
+            vec![Act::Send([head.replace(&told, &lie(first, last)).as_bytes(), &body].concat())]
+        });
+        let error = read(&script).await.expect_err(name);
+        assert!(
+            matches!(error.kind(), ErrorKind::Integrity | ErrorKind::Precondition | ErrorKind::Protocol),
+            "{name}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_whole_object_in_place_of_a_later_range_is_refused() {
+    let script = Script::start(|asked| {
+        if asked.index == 0 {
+            return honest(asked, &object(SIZE));
+        }
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\nETag: \"tag\"\r\n\r\n");
+        vec![Act::Send([head.as_bytes(), &object(SIZE)].concat())]
+    });
+    assert_eq!(read(&script).await.unwrap_err().kind(), ErrorKind::Integrity);
+}
+
+#[tokio::test]
+async fn a_server_without_ranges_is_read_in_one_request() {
+    let script = Script::start(|_| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\nETag: \"tag\"\r\n\r\n");
+        vec![Act::Send([head.as_bytes(), &object(SIZE)].concat())]
+    });
+    assert_eq!(read(&script).await.unwrap(), object(SIZE));
+    assert_eq!(script.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_chunked_range_is_read() {
+    let script = Script::start(|asked| {
+        let (head, body) = partial(asked, &object(SIZE), "\"tag\"").into_parts();
+        let length = format!("Content-Length: {}", body.len());
+        let mut answer = head.replace(&length, "Transfer-Encoding: chunked").into_bytes();
+        for chunk in body.chunks(7001) {
+            answer.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+            answer.extend_from_slice(chunk);
+            answer.extend_from_slice(b"\r\n");
+        }
+        answer.extend_from_slice(b"0\r\n\r\n");
+        vec![Act::Send(answer)]
+    });
+    assert_eq!(read(&script).await.unwrap(), object(SIZE));
+}
+
+#[tokio::test]
+async fn an_object_replaced_between_ranges_is_an_error_and_never_a_mixture() {
+    // A server that honours If-Match.
+    let script = Script::start(|asked| match asked.index {
+        0 => honest(asked, &object(SIZE)),
+        _ => error(412, "PreconditionFailed"),
+    });
+    let failed = read(&script).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Precondition);
+    assert!(failed.to_string().contains("changed while it was being read"), "{failed}");
+
+    // One that ignores it, and shows the new version's ETag.
+    let script = Script::start(|asked| {
+        let tag = if asked.index == 0 { "\"old\"" } else { "\"new\"" };
+        let (head, body) = partial(asked, &object(SIZE), tag).into_parts();
+        vec![Act::Send([head.as_bytes(), &body].concat())]
+    });
+    assert_eq!(read(&script).await.unwrap_err().kind(), ErrorKind::Precondition);
+}
+
+#[tokio::test]
+async fn weak_and_absent_etags_are_pinned_by_version_or_by_time() {
+    // A weak ETag cannot stand in If-Match; the version can be asked for.
+    let script = Script::start(|asked| {
+        let (head, body) = partial(asked, &object(SIZE), "W/\"weak\"").into_parts();
+        let head = head.replace("\r\n\r\n", "\r\nx-amz-version-id: v7\r\n\r\n");
+        vec![Act::Send([head.as_bytes(), &body].concat())]
+    });
+    assert_eq!(read(&script).await.unwrap(), object(SIZE));
+    for later in &script.asked()[1..] {
+        assert_eq!(later.header("if-match"), None);
+        assert!(later.target().contains("versionId=v7"), "{}", later.target());
+    }
+
+    // Neither: the time of modification tells.
+    let script = Script::start(|asked| {
+        let (head, body) = partial(asked, &object(SIZE), "x").into_parts();
+        let head = head.replace("ETag: x\r\n", "");
+        let head = if asked.index == 3 { head.replace("07:28:00", "07:28:01") } else { head };
+        vec![Act::Send([head.as_bytes(), &body].concat())]
+    });
+    let failed = read(&script).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Precondition);
+    assert!(script.asked().iter().all(|asked| asked.header("if-match").is_none()));
+}
+
+#[tokio::test]
+async fn passing_errors_are_tried_again_and_lasting_ones_are_not() {
+    let script = Script::start(|asked| match asked.index {
+        0 => error(503, "SlowDown"),
+        1 => error(500, "InternalError"),
+        _ => honest(asked, &object(1000)),
+    });
+    assert_eq!(read(&script).await.unwrap(), object(1000));
+
+    let script = Script::start(|_| error(403, "AccessDenied"));
+    let denied = read(&script).await.unwrap_err();
+    assert_eq!((denied.kind(), denied.status(), denied.code()), (ErrorKind::Denied, Some(403), Some("AccessDenied")));
+    assert_eq!(script.asked().len(), 1);
+
+    let script = Script::start(|_| error(503, "SlowDown"));
+    let throttled = read(&script).await.unwrap_err();
+    assert_eq!((throttled.kind(), throttled.attempts()), (ErrorKind::Throttled, 3));
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_while_idle_costs_no_request() {
+    let script = Script::start(|asked| {
+        let mut acts = honest(asked, &object(1000));
+        acts.push(Act::Close);
+        acts
+    });
+    let client = script.client();
+    for _ in 0..5 {
+        client.get("bucket", "key").buffer().await.unwrap();
+        // Long enough for the server's FIN to arrive.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(script.asked().len(), 5);
+    assert_eq!(client.metrics().retries, 0);
+    assert_eq!(client.metrics().requests, 5, "a request was spent on a closed connection");
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    let script = Script::start(|asked| honest(asked, &object(1000)));
+    let client = script.client();
+    for _ in 0..10 {
+        client.get("bucket", "key").buffer().await.unwrap();
+    }
+    assert_eq!(script.connections(), 1);
+}
+
+#[tokio::test]
+async fn garbage_is_a_clear_error() {
+    for garbage in
+        ["SSH-2.0-OpenSSH_9\r\n\r\n", "HTTP/1.1 2OO OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n"]
+    {
+        let script = Script::start(move |_| vec![Act::Send(garbage.as_bytes().to_vec()), Act::Close]);
+        let error = read(&script).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Protocol, "{garbage}: {error}");
+        assert!(error.to_string().contains("endpoint URL"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_object_is_empty_whichever_way_the_server_says_it() {
+    let answers = [
+        "HTTP/1.1 416 X\r\nContent-Range: bytes */0\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nETag: \"e\"\r\n\r\n",
+    ];
+    for answer in answers {
+        let script = Script::start(move |_| vec![Act::Send(answer.as_bytes().to_vec())]);
+        assert_eq!(read(&script).await.unwrap(), b"");
+    }
+    let script = Script::start(|_| error(416, "InvalidRange"));
+    assert!(read(&script).await.is_err(), "nothing says that the object is empty");
+}
+
+#[tokio::test]
+async fn a_refused_upload_is_not_tried_again() {
+    let script = Script::start(|_| error(403, "AccessDenied"));
+    let failed = script.client().put("bucket", "key").bytes(object(60_000)).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Denied);
+    assert_eq!(script.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn a_failed_multipart_upload_is_aborted() {
+    let script = Script::start(|asked| match (asked.method(), asked.target()) {
+        ("POST", target) if target.ends_with("?uploads=") => {
+            let body = "<InitiateMultipartUploadResult><Bucket>bucket</Bucket><Key>key</Key>\
+                        <UploadId>U1</UploadId></InitiateMultipartUploadResult>";
+            vec![Act::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
+        }
+        ("PUT", target) if target.contains("partNumber=2") => error(403, "AccessDenied"),
+        ("PUT", _) => vec![Act::Send(b"HTTP/1.1 200 OK\r\nETag: \"p\"\r\nContent-Length: 0\r\n\r\n".to_vec())],
+        _ => vec![Act::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())],
+    });
+    let failed = script.client().put("bucket", "key").bytes(object(17 << 20)).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Denied);
+    assert!(failed.to_string().contains("part 2"), "{failed}");
+    assert_eq!(failed.upload_id(), None, "the upload was aborted");
+    let last = script.asked().pop().unwrap();
+    assert_eq!((last.method(), last.target().contains("uploadId=U1")), ("DELETE", true));
+}
+
+#[tokio::test]
+async fn a_complete_that_fails_inside_a_200_is_a_failure() {
+    let script = Script::start(|asked| match (asked.method(), asked.target()) {
+        ("POST", target) if target.ends_with("?uploads=") => {
+            let body = "<InitiateMultipartUploadResult><UploadId>U1</UploadId></InitiateMultipartUploadResult>";
+            vec![Act::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
+        }
+        ("POST", _) => {
+            let body = "  \n<Error><Code>InternalError</Code><Message>try again</Message></Error>";
+            vec![Act::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
+        }
+        ("PUT", _) => vec![Act::Send(b"HTTP/1.1 200 OK\r\nETag: \"p\"\r\nContent-Length: 0\r\n\r\n".to_vec())],
+        _ => vec![Act::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())],
+    });
+    let failed = script.client().put("bucket", "key").bytes(object(17 << 20)).await.unwrap_err();
+    assert_eq!((failed.kind(), failed.code(), failed.attempts()), (ErrorKind::Server, Some("InternalError"), 3));
+}
+
+#[tokio::test]
+async fn a_dropped_download_leaves_no_file_and_no_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Script::start(|asked| {
+        if asked.index == 0 {
+            return honest(asked, &object(SIZE));
+        }
+        vec![Act::Wait(Duration::from_secs(3))]
+    });
+    let client = script.client();
+    let target = folder.path().join("f");
+    let download = client.get("bucket", "key").file(&target);
+    assert!(tokio::time::timeout(Duration::from_millis(200), download).await.is_err());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "a temporary is left");
+    assert_eq!(client.metrics().memory_in_use, 0);
+
+    let held = client.get("bucket", "key").into_owned(vec![0; SIZE]);
+    assert!(tokio::time::timeout(Duration::from_millis(100), held).await.is_err());
+}
+
+#[tokio::test]
+async fn a_dropped_multipart_upload_is_aborted() {
+    let script = Script::start(|asked| match (asked.method(), asked.target()) {
+        ("POST", _) => {
+            let body = "<InitiateMultipartUploadResult><UploadId>U1</UploadId></InitiateMultipartUploadResult>";
+            vec![Act::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
+        }
+        ("PUT", _) => vec![Act::Wait(Duration::from_secs(3))],
+        _ => vec![Act::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())],
+    });
+    let client = script.client();
+    let upload = client.put("bucket", "key").bytes(object(17 << 20));
+    assert!(tokio::time::timeout(Duration::from_millis(300), upload).await.is_err());
+    client.settle(Duration::from_secs(1)).await.unwrap();
+    let last = script.asked().pop().unwrap();
+    assert_eq!((last.method(), last.target().contains("uploadId=U1")), ("DELETE", true));
+}
+
+#[tokio::test]
+async fn a_listing_that_does_not_move_on_is_an_error() {
+    let script = Script::start(|_| {
+        let body = "<ListBucketResult><IsTruncated>true</IsTruncated>\
+                    <NextContinuationToken>same</NextContinuationToken></ListBucketResult>";
+        vec![Act::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
+    });
+    let mut pages = script.client().list("bucket").pages();
+    assert!(pages.next().await.unwrap().is_ok());
+    let failed = pages.next().await.unwrap().unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Protocol);
+    assert!(pages.next().await.is_none(), "the listing ends after an error");
+}
+
+#[tokio::test]
+async fn an_unreachable_endpoint_says_so_and_soon() {
+    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let client = wirespeed::Client::builder().endpoint_url(format!("http://{unused}")).anonymous().build().unwrap();
+    let started = Instant::now();
+    let error = client.head("bucket", "key").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Connection);
+    assert!(error.to_string().contains(&unused.to_string()), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(5));
+}

@@ -1,0 +1,63 @@
+import pytest
+from wirespeed_lab import checks
+from wirespeed_lab.checks import Check
+
+
+def test_the_limit_is_the_cheapest_cell_and_first_rounds_stand_apart(made):
+    samples = made.blocks("wirespeed", 0.11) + made.blocks("low", 0.12) + made.blocks("high", 0.10)
+    samples += [
+        made.sample("wirespeed", 0, 9.0, first=True),
+        made.sample("high", 0, 9.0, first=True),
+    ]
+    finding = checks.judge(made.row(samples), Check("core_s_per_gib", ("limit",), 1.15))
+    assert finding.over == ("high",)
+    assert finding.estimate.median == pytest.approx(1.1)
+    assert finding.estimate.count == 12
+    assert finding.verdict == "met"
+
+
+def test_a_cell_that_left_early_is_not_the_limit(made):
+    samples = (
+        made.blocks("wirespeed", 0.11)
+        + made.blocks("low", 0.12)
+        + made.blocks("high", 0.10, count=5)
+    )
+    finding = checks.judge(made.row(samples, ["high"]), Check("core_s_per_gib", ("limit",), 1.15))
+    assert finding.over == ("low",)
+
+
+def test_only_whole_blocks_are_paired(made):
+    samples = made.blocks("wirespeed", 0.11, count=12) + made.blocks("low", 0.10, count=11)
+    finding = checks.judge(made.row(samples), Check("core_s_per_gib", ("limit",), 1.15))
+    assert finding.estimate.count == 11
+
+
+def test_denominators_add_up(made):
+    samples = made.blocks("wirespeed", 0.33) + made.blocks("low", 0.1) + made.blocks("pwrite", 0.2)
+    finding = checks.judge(made.row(samples), Check("core_s_per_gib", ("limit", "pwrite"), 1.2))
+    assert finding.over == ("low", "pwrite")
+    assert finding.estimate.median == pytest.approx(1.1)
+
+
+def test_throughput_is_a_floor(made):
+    samples = [made.sample("wirespeed", b, 0.1, seconds=0.25) for b in range(12)]
+    samples += [made.sample("low", b, 0.1, seconds=0.2) for b in range(12)]
+    finding = checks.judge(made.row(samples), Check("throughput", ("limit",), 0.95, at_least=True))
+    assert finding.estimate.median == pytest.approx(0.8)
+    assert finding.verdict == "missed"
+
+
+def test_what_did_not_run_is_said_to_be_so(made):
+    finding = checks.judge(
+        made.row(made.blocks("low", 0.1)), Check("core_s_per_gib", ("limit",), 1.15)
+    )
+    assert finding.verdict == "not run"
+    finding = checks.judge(
+        made.row(made.blocks("wirespeed", 0.1)), Check("core_s_per_gib", ("peer",), 0.6)
+    )
+    assert finding.verdict == "not run"
+
+
+def test_a_check_survives_its_json():
+    check = Check("throughput", ("limit",), 0.95, at_least=True)
+    assert Check.from_json(check.as_json()) == check

@@ -1,0 +1,118 @@
+"""What a row promises, and whether its samples keep the promise.
+
+Works on the plain data of a record, so that the rule that stops a measurement
+and the report that is printed years later are the same code.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Callable
+
+from .stats import Estimate, Threshold, median_estimate, paired_ratio
+
+GIB = 1 << 30
+
+
+def _core_seconds(sample: dict) -> float:
+    return sample["user_s"] + sample["system_s"]
+
+
+#: name -> (value of a sample, unit)
+METRICS: dict[str, tuple[Callable[[dict], float], str]] = {
+    "core_s_per_gib": (lambda s: _core_seconds(s) / (s["bytes"] / GIB), "core-s/GiB"),
+    "core_us_per_request": (lambda s: _core_seconds(s) / s["objects"] * 1e6, "core-µs/request"),
+    "throughput": (lambda s: s["bytes"] / s["seconds"] / 1e9, "GB/s"),
+    "seconds": (lambda s: s["seconds"], "s"),
+    "peak_rss": (lambda s: s["peak_rss_bytes"] / (1 << 20), "MiB peak"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """``metric`` of the engine over the sum of the same metric of ``over``
+    (contender names, or ``limit`` for the cheapest cell of the grid)."""
+
+    metric: str
+    over: tuple[str, ...]
+    threshold: float
+    at_least: bool = False
+
+    @property
+    def asked(self) -> Threshold:
+        return Threshold(self.threshold, self.at_least)
+
+    def as_json(self) -> dict:
+        return {**dataclasses.asdict(self), "over": list(self.over)}
+
+    @staticmethod
+    def from_json(data: dict) -> Check:
+        return Check(**{**data, "over": tuple(data["over"])})
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """A check beside what was measured. ``estimate`` is None when nothing was."""
+
+    check: Check
+    over: tuple[str, ...]
+    estimate: Estimate | None
+
+    @property
+    def verdict(self) -> str:
+        return "not run" if self.estimate is None else self.check.asked.verdict(self.estimate)
+
+
+def by_block(row: dict, name: str, metric: str, first: bool = False) -> dict[int, float]:
+    """Value of the metric for each block in which the contender has a round.
+    First rounds of a process that runs many stand apart."""
+    value, _ = METRICS[metric]
+    return {
+        sample["block"]: value(sample)
+        for sample in row["samples"]
+        if sample["contender"] == name and sample["first"] == first
+    }
+
+
+def has_role(row: dict, role: str) -> list[str]:
+    return [c["name"] for c in row["contenders"] if c["role"] == role]
+
+
+def cheapest_limit(row: dict) -> str | None:
+    """The grid cell with the lowest median of CPU time, among those that stayed to the end."""
+    costs = {}
+    for name in has_role(row, "limit"):
+        values = by_block(row, name, "core_s_per_gib", row["fresh"])
+        if values and name not in row["dropped"]:
+            costs[name] = statistics.median(values.values())
+    return min(costs, key=costs.get) if costs else None
+
+
+def judge(row: dict, check: Check) -> Finding:
+    """The check's paired ratio over the blocks in which everyone named has a round."""
+    engines = has_role(row, "engine")
+    names = []
+    for name in check.over:
+        found = cheapest_limit(row) if name == "limit" else name
+        if found:
+            names.append(found)
+    if not engines or len(names) < len(check.over):
+        return Finding(check, tuple(names), None)
+    ours = by_block(row, engines[0], check.metric, row["fresh"])
+    theirs = [by_block(row, name, check.metric, row["fresh"]) for name in names]
+    blocks = sorted(set(ours).intersection(*theirs))
+    if not blocks:
+        return Finding(check, tuple(names), None)
+    under = [sum(values[block] for values in theirs) for block in blocks]
+    return Finding(check, tuple(names), paired_ratio([ours[b] for b in blocks], under))
+
+
+def judge_all(row: dict) -> list[Finding]:
+    return [judge(row, Check.from_json(check)) for check in row["checks"]]
+
+
+def level(row: dict, name: str, metric: str) -> Estimate | None:
+    """Median of the metric for one contender, with its interval."""
+    values = by_block(row, name, metric, row["fresh"])
+    return median_estimate(list(values.values())) if values else None

@@ -1,0 +1,145 @@
+"""``python -m wirespeed_lab.figures``: measures the project's figures, or shows a record.
+
+    figures [--rows get-memory,put-memory,...] [--quick] [--record PATH]
+    figures show RECORD
+
+Exit code 0 when every figure asked for was met, 1 when one was missed or a
+client failed, 3 when none was missed but some are not resolved, 2 when the
+measurement could not be made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import random
+import shlex
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from . import checks, machine, peak, places, record, report, rounds, rows
+from .origin import Origin, Synthetic
+from .rounds import Effort
+from .server import ServerFailed
+
+SERVER_CPU, CLIENT_CPU = 0, 1
+PEAK = "peak-memory"
+EVERY = (*rows.ROWS, PEAK)
+#: Enough to see that all parts work; its rows are mostly not resolved.
+QUICK = Effort(most_blocks=10, most_seconds=30)
+
+
+def _arguments(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="wirespeed_lab.figures",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=__doc__,
+    )
+    option = parser.add_argument
+    option("--rows", default=",".join(EVERY), help=f"comma-separated, of {', '.join(EVERY)}")
+    option("--quick", action="store_true", help="few blocks a row")
+    option("--blocks", type=int, help="most blocks a row")
+    option("--seconds", type=float, help="most seconds a row")
+    option("--seed", type=int, default=1, help="of the order in which clients take turns")
+    option("--record", type=Path, help="where the record goes (default: lab/records)")
+    option("--disk", type=Path, help="folder on a disk for files (default: .demo)")
+    option("--tmpfs", type=Path, default=Path("/dev/shm"), help="folder on a tmpfs")
+    chosen = parser.parse_args(argv)
+    chosen.rows = [name for name in chosen.rows.split(",") if name]
+    for name in chosen.rows:
+        if name not in EVERY:
+            parser.error(f"no row {name!r}; there are {', '.join(EVERY)}")
+    return chosen
+
+
+def _effort(chosen: argparse.Namespace) -> Effort:
+    base = QUICK if chosen.quick else Effort()
+    return Effort(
+        most_blocks=chosen.blocks or base.most_blocks,
+        most_seconds=chosen.seconds or base.most_seconds,
+    )
+
+
+def _measure(chosen: argparse.Namespace, console: Console) -> tuple[dict, Path]:
+    command = [sys.executable, "-m", "wirespeed_lab.figures", *sys.argv[1:]]
+    result = record.new("figures", machine.describe(), machine.versions(), command)
+    name = datetime.datetime.now(datetime.UTC).strftime("figures-%Y%m%dT%H%M%SZ.json")
+    path = chosen.record or places.RECORDS / name
+    disk = chosen.disk or places.REPOSITORY / ".demo"
+    disk.mkdir(parents=True, exist_ok=True)
+    shuffle = random.Random(chosen.seed)
+    result["seed"] = chosen.seed
+    synthetic = (
+        Synthetic(rows.BUCKET, rows.LARGE_KEY, rows.LARGE),
+        Synthetic(rows.BUCKET, rows.HUGE_KEY, rows.HUGE),
+        Synthetic(rows.BUCKET, rows.SMALL_PREFIX, rows.SMALL, rows.SMALL_COUNT, rows.DIGITS),
+    )
+    with (
+        tempfile.TemporaryDirectory(prefix="figures-", dir=disk) as on_disk,
+        tempfile.TemporaryDirectory(prefix="wirespeed-figures-", dir=chosen.tmpfs) as on_tmpfs,
+        Origin(SERVER_CPU, synthetic=synthetic, discarding=(rows.UPLOADS,)) as server,
+    ):
+        result["server"] = {"command": server.command, "cpu": SERVER_CPU}
+        site = rows.Site(server.endpoint, server.credentials, Path(on_disk), Path(on_tmpfs))
+        for name in chosen.rows:
+            with console.status(f"{name} ...") as status:
+                if name == PEAK:
+                    part = peak.run(site, CLIENT_CPU)
+                else:
+                    row = rows.ROWS[name](site)
+                    part = rounds.run(
+                        row, server, CLIENT_CPU, _effort(chosen), shuffle, status.update
+                    )
+            result["rows"].append(part)
+            record.write(result, path)
+            console.print(f"{name}: {part.get('stopped') or 'done'}")
+    return result, path
+
+
+def exit_code(result: dict) -> int:
+    """What a whole record amounts to (see the module)."""
+    verdicts = [
+        finding.verdict
+        for row in result["rows"]
+        for finding in (checks.judge_all(row) if "checks" in row else [])
+    ]
+    missed_bounds = any(
+        bound["peak_rss_bytes"] > bound["at_most_bytes"]
+        for row in result["rows"]
+        for bound in row.get("bounds", [])
+    )
+    failed = any(row["failures"] for row in result["rows"])
+    if missed_bounds or failed or "missed" in verdicts or "not run" in verdicts:
+        return 1
+    return 3 if "not resolved" in verdicts else 0
+
+
+def main(argv: list[str]) -> int:
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    if argv[:1] == ["show"]:
+        if len(argv) != 2:
+            console.print("usage: figures show RECORD")
+            return 2
+        try:
+            report.show(record.read(Path(argv[1])), console)
+        except record.BadRecord as error:
+            console.print(f"[red]{error}[/]")
+            return 2
+        return 0
+    chosen = _arguments(argv)
+    try:
+        result, path = _measure(chosen, console)
+    except (places.MissingProgram, ServerFailed) as error:
+        console.print(f"[red]can't measure[/]: {error}", highlight=False)
+        return 2
+    report.show(result, console)
+    again = shlex.join(["python", "-m", "wirespeed_lab.figures", "show", str(path)])
+    console.print(f"record: {path}\nshow it again: {again}")
+    return exit_code(result)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,67 @@
+"""The embedded server as the lab starts it: one core, anonymous access beside signed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import urllib.request
+
+from . import places
+from .server import Server, free_port
+
+ACCESS_KEY, SECRET_KEY, REGION = "lab-access", "lab-secret-key", "us-east-1"
+
+
+@dataclasses.dataclass(frozen=True)
+class Synthetic:
+    """A computed object, or with ``count`` a numbered series under a prefix. ``size`` is bytes."""
+
+    bucket: str
+    key: str
+    size: int
+    count: int = 0
+    digits: int = 8
+
+    def argument(self) -> str:
+        if not self.count:
+            return f"{self.bucket}=object:{self.key},size:{self.size}"
+        return (
+            f"{self.bucket}=objects:{self.count},size:{self.size},"
+            f"prefix:{self.key},digits:{self.digits}"
+        )
+
+
+class Origin(Server):
+    """wirespeed-origin on one thread, with the cheapest ETags it has."""
+
+    def __init__(
+        self,
+        cpu: int,
+        synthetic: tuple[Synthetic, ...] = (),
+        buckets: tuple[str, ...] = (),
+        discarding: tuple[str, ...] = (),
+    ):
+        port = free_port()
+        command = [str(places.origin()), "--listen", f"127.0.0.1:{port}", "--anonymous"]
+        command += ["--etag", "fast", "--threads", "1", "--region", REGION]
+        for series in synthetic:
+            command += ["--synthetic", series.argument()]
+        for bucket in buckets:
+            command += ["--bucket", bucket]
+        for bucket in discarding:
+            command += ["--discard", bucket]
+        self.credentials = {
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY,
+            "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
+            "AWS_REGION": REGION,
+        }
+        keys = {
+            "WIRESPEED_ORIGIN_ACCESS_KEY": ACCESS_KEY,
+            "WIRESPEED_ORIGIN_SECRET_KEY": SECRET_KEY,
+        }
+        super().__init__(command, port, cpu, keys)
+
+    def requests(self) -> int:
+        """S3 requests answered so far, as the server counts them."""
+        with urllib.request.urlopen(f"{self.endpoint}/-/stats", timeout=10) as answer:
+            return json.load(answer)["requests_total"]

@@ -1,0 +1,48 @@
+"""Where the things that the lab runs are found in this repository."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECORDS = REPOSITORY / "lab" / "records"
+DRIVERS = REPOSITORY / "lab" / "drivers"
+
+
+class MissingProgram(Exception):
+    """A program that a measurement needs was not built; the text says how to build it."""
+
+
+def _built(path: Path, how: str) -> Path:
+    if not path.is_file():
+        raise MissingProgram(f"{path} is missing: {how}")
+    return path
+
+
+def _release() -> Path:
+    target = os.environ.get("CARGO_TARGET_DIR")
+    return (Path(target) if target else REPOSITORY / "target") / "release"
+
+
+def wirespeed() -> Path:
+    return _built(_release() / "wirespeed", "build it with `make release`")
+
+
+def origin() -> Path:
+    return _built(_release() / "wirespeed-origin", "build it with `make release`")
+
+
+def limit() -> Path:
+    return _built(
+        DRIVERS / "limit" / "build" / "limit", "build it with `make -C lab/drivers/limit`"
+    )
+
+
+def rust_driver(name: str) -> Path:
+    folder = os.environ.get("WIRESPEED_LAB_DRIVERS", DRIVERS / "rust" / "target" / "release")
+    return _built(Path(folder) / name, "build it with `make -C lab/drivers`")
+
+
+def boto3_driver() -> Path:
+    return DRIVERS / "boto3" / "driver.py"

@@ -1,0 +1,68 @@
+//! The binary and the control endpoints.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use wirespeed_origin::{Origin, Verb};
+
+use super::client::{get, put, send};
+
+#[tokio::test]
+async fn what_was_done_is_counted() {
+    let server = Origin::builder().anonymous(true).bucket("bucket").start().await.unwrap();
+    put(&server, "/bucket/key", &[0; 100_000]).await;
+    get(&server, "/bucket/key", &[]).await;
+    get(&server, "/bucket/nothing", &[]).await;
+    get(&server, "/bucket?list-type=2", &[]).await;
+    let stats = server.stats();
+    assert_eq!((stats.count(Verb::Put), stats.count(Verb::Get), stats.count(Verb::List)), (1, 2, 1));
+    assert_eq!((stats.requests_total, stats.client_errors, stats.connections_accepted), (4, 1, 4));
+    assert!(stats.bytes_in > 100_000 && stats.bytes_out > 100_000, "{stats:?}");
+    let shown: serde_json::Value = serde_json::from_slice(&get(&server, "/-/stats", &[]).await.body).unwrap();
+    assert_eq!((&shown["requests"]["get"], &shown["requests_total"]), (&2.into(), &4.into()));
+    assert_eq!(send(&server, "POST", "/-/reset", &[], b"").await.status, 200);
+    assert_eq!(server.stats().requests_total, 0);
+}
+
+#[test]
+fn the_binary_serves_and_stops() {
+    let folder = tempfile::tempdir().unwrap();
+    let port_file = folder.path().join("port");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_wirespeed-origin"))
+        .args(["--anonymous", "--bucket", "bucket", "--threads", "1", "--synthetic", "syn=objects:10,size:1KiB"])
+        .arg("--port-file")
+        .arg(&port_file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port: u16 = std::fs::read_to_string(&port_file).unwrap().trim().parse().unwrap();
+    assert_eq!(line, format!("wirespeed-origin listening on http://127.0.0.1:{port}\n"));
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    std::io::Write::write_all(&mut stream, b"GET /syn/00000009 HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    let mut status = String::new();
+    BufReader::new(stream).read_line(&mut status).unwrap();
+    assert_eq!(status, "HTTP/1.1 200 OK\r\n");
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn nonsense_on_the_command_line_is_explained() {
+    let cases: [(&[&str], &str); 7] = [
+        (&["--synthetic", "syn=objects:10"], "it lacks size:SIZE"),
+        (&["--synthetic", "syn=objects:10,size:1XB"], "is not a size"),
+        (&["--synthetic", "syn=object:a,objects:3,size:1"], "one of object:KEY and objects:COUNT"),
+        (&["--fault", "action=explode"], "no such action"),
+        (&["--bucket", "UPPER"], "no bucket can be called"),
+        (&["--listen", "nowhere"], "--listen"),
+        (&["--bucket", "same", "--discard", "same"], "two buckets are called same"),
+    ];
+    for (arguments, explanation) in cases {
+        let output = Command::new(env!("CARGO_BIN_EXE_wirespeed-origin")).args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(explanation), "{arguments:?}: {text}");
+    }
+}

@@ -66,6 +66,10 @@ def test_a_wrong_key(ws, bucket, transcript):
     liar("-vv", "ls", f"s3://{bucket}", code=3)
 
 
+def test_no_signature_where_one_is_needed(ws, bucket):
+    one_line(ws("--no-sign-request", "ls", f"s3://{bucket}", code=3), "AccessDenied")
+
+
 def test_the_most_talkative_log_has_no_secret(ws, bucket, tmp_path, transcript):
     (tmp_path / "f").write_bytes(b"x")
     token = "/+session" + servers.new_keys()[1]

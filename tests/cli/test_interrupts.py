@@ -55,3 +55,27 @@ def test_during_a_recursive_download(server, wirespeed_at, s3, bucket, payload, 
     left = files_below(tmp_path)
     assert left.items() <= {f"d/{key}": body for key, body in whole.items()}.items()
     assert len(left) < len(whole)
+
+
+@pytest.mark.parametrize("after", MOMENTS)
+def test_during_a_recursive_upload(server, wirespeed_at, s3, bucket, payload, tmp_path, after):
+    whole = {f"k{n:03}": payload[n * MIB // 4 : (n + 1) * MIB // 4] for n in range(120)}
+    for key, body in whole.items():
+        (tmp_path / key).write_bytes(body)
+    with endpoints.slow(server.port, RATE) as endpoint:
+        ws = wirespeed_at(server, endpoint)
+        ran, more = ws.interrupted(after, "cp", tmp_path, f"s3://{bucket}", "--recursive")
+    assert ran.code == 130, str(ran)
+    assert more < 1.0
+    stored = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
+    assert len(stored) < len(whole)
+    for key in stored:
+        assert s3.get_object(Bucket=bucket, Key=key)["Body"].read() == whole[key]
+
+
+@pytest.mark.parametrize("verb", [["cat", "s3://bucket/k"], ["ls", "s3://bucket"]])
+def test_while_the_endpoint_says_nothing(versitygw, wirespeed_at, verb):
+    with endpoints.silent() as endpoint:
+        ran, more = wirespeed_at(versitygw, endpoint).interrupted(0.5, *verb)
+    assert ran.code == 130, str(ran)
+    assert more < 1.0

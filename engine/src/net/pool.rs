@@ -21,6 +21,15 @@ use super::transport::Transport;
 /// S3 closes connections that have been idle for some twenty seconds.
 const IDLE_FOR: Duration = Duration::from_secs(15);
 
+/// Below this round trip the server is near, and a small send buffer holds all that is in flight.
+const NEAR: Duration = Duration::from_millis(3);
+
+/// The send buffer towards a near server. The kernel's own tuning grows it to megabytes a connection,
+/// which pushes what is being sent out of the processor's cache: one GiB up on loopback took 0.20
+/// core-seconds with it and 0.17 with this. A server far away needs the kernel's tuning: this much a
+/// round trip would be its top speed.
+const NEAR_SEND_BUFFER: usize = 512 << 10;
+
 pub(crate) struct ConnectionPool {
     timeouts: Timeouts,
     low_water: u64,
@@ -133,4 +142,12 @@ impl ConnectionPool {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Authority, Vec<Connection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn prepare(stream: &TcpStream, is_near: bool) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    if is_near {
+        socket2::SockRef::from(stream).set_send_buffer_size(NEAR_SEND_BUFFER)?;
+    }
+    Ok(())
 }

@@ -19,6 +19,9 @@ pub struct Metrics {
     pub connections_opened: u64,
     /// Connections open and waiting for a request.
     pub connections_idle: u64,
+    /// Bytes that the kernel may hold for the open connections, in both directions: not part of the
+    /// process's resident size. As each connection was when it was made or last returned.
+    pub socket_memory: u64,
     /// Bytes of bodies received into destinations.
     pub bytes_received: u64,
     /// Bytes of bodies sent.

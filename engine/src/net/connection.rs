@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use bytes::BufMut;
 
 use super::failure::NetFailure;
+use super::pool::SocketShare;
 use super::socket::HAS_LOW_WATER_MARK;
 use super::transport::Transport;
 use super::watchdog::Watchdog;
@@ -73,11 +74,17 @@ pub(crate) struct Connection {
     /// The request was cut short: the answer came first, and the connection cannot be used again.
     cut_short: bool,
     pub(super) idle_since: Instant,
+    socket_share: SocketShare,
 }
 
 impl Connection {
-    pub(super) fn new(transport: Transport, timeouts: Timeouts, low_water: u64) -> Connection {
-        Connection {
+    pub(super) fn new(
+        transport: Transport,
+        timeouts: Timeouts,
+        low_water: u64,
+        socket_share: SocketShare,
+    ) -> Connection {
+        let mut connection = Connection {
             transport,
             timeouts,
             low_water: if HAS_LOW_WATER_MARK { low_water } else { 0 },
@@ -92,7 +99,15 @@ impl Connection {
             exchanges: 0,
             cut_short: false,
             idle_since: Instant::now(),
-        }
+            socket_share,
+        };
+        connection.count_socket_memory();
+        connection
+    }
+
+    /// Notes how much the kernel may hold for this connection by now.
+    pub(super) fn count_socket_memory(&mut self) {
+        self.socket_share.set(self.transport.buffer_sizes());
     }
 
     /// The scratch that the next request's head is written into, empty.

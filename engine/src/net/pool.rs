@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::net::TcpStream;
@@ -30,6 +30,11 @@ const NEAR: Duration = Duration::from_millis(3);
 /// round trip would be its top speed.
 const NEAR_SEND_BUFFER: usize = 512 << 10;
 
+/// The receive buffer from a near server, or twice the low-water mark where that is more (the kernel
+/// lowers a mark that is above half the buffer). It costs no speed on loopback, and bounds what the
+/// kernel holds beside the process's own memory: its own tuning goes up to `tcp_rmem`'s maximum.
+const NEAR_RECEIVE_BUFFER: usize = 2 << 20;
+
 pub(crate) struct ConnectionPool {
     timeouts: Timeouts,
     low_water: u64,
@@ -38,6 +43,10 @@ pub(crate) struct ConnectionPool {
     addresses: AddressBook,
     idle: Mutex<HashMap<Authority, Vec<Connection>>>,
     opened: AtomicU64,
+    socket_memory: Arc<AtomicU64>,
+    /// What the system allows a receive buffer to be set to; asking for more would get less than its
+    /// own tuning gives.
+    largest_receive_buffer: usize,
 }
 
 impl ConnectionPool {
@@ -49,12 +58,20 @@ impl ConnectionPool {
             addresses: AddressBook::default(),
             idle: Mutex::new(HashMap::new()),
             opened: AtomicU64::new(0),
+            socket_memory: Arc::default(),
+            largest_receive_buffer: largest_receive_buffer(),
         }
     }
 
     /// How many connections have been made.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
+    }
+
+    /// What the kernel may hold for the open connections in both directions, in bytes, as it was when
+    /// each was last made or returned.
+    pub(crate) fn socket_memory(&self) -> u64 {
+        self.socket_memory.load(Ordering::Relaxed)
     }
 
     /// How many connections are idle.
@@ -87,7 +104,8 @@ impl ConnectionPool {
             }
         };
         self.opened.fetch_add(1, Ordering::Relaxed);
-        Ok(Connection::new(Transport::Plain(stream), self.timeouts, self.low_water))
+        let share = SocketShare::new(Arc::clone(&self.socket_memory));
+        Ok(Connection::new(Transport::Plain(stream), self.timeouts, self.low_water, share))
     }
 
     /// Keeps the connection for another request, if another may follow on it.
@@ -96,6 +114,7 @@ impl ConnectionPool {
             return;
         }
         connection.idle_since = Instant::now();
+        connection.count_socket_memory();
         let mut idle = self.lock();
         let kept = match idle.get_mut(authority) {
             Some(kept) => kept,
@@ -122,13 +141,12 @@ impl ConnectionPool {
     async fn reach(&self, authority: &Authority) -> Result<TcpStream, NetFailure> {
         let mut last = None;
         for address in self.addresses.addresses(authority).await? {
-            match TcpStream::connect(address).await {
-                Ok(stream) => {
-                    let prepared = stream.set_nodelay(true);
-                    return prepared
-                        .map(|()| stream)
-                        .map_err(|source| NetFailure::Connect { address: address.to_string(), source });
-                }
+            let started = Instant::now();
+            let connected = TcpStream::connect(address).await;
+            // A connection is made in one round trip.
+            let is_near = started.elapsed() < NEAR;
+            match connected.and_then(|stream| self.prepare(&stream, is_near).map(|()| stream)) {
+                Ok(stream) => return Ok(stream),
                 Err(source) => last = Some((address, source)),
             }
         }
@@ -139,15 +157,51 @@ impl ConnectionPool {
         Err(NetFailure::Connect { address, source })
     }
 
+    fn prepare(&self, stream: &TcpStream, is_near: bool) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        if !is_near {
+            return Ok(());
+        }
+        let socket = socket2::SockRef::from(stream);
+        socket.set_send_buffer_size(NEAR_SEND_BUFFER)?;
+        let receive = NEAR_RECEIVE_BUFFER.max(usize::try_from(self.low_water).unwrap_or(0) * 2);
+        if receive <= self.largest_receive_buffer {
+            socket.set_recv_buffer_size(receive)?;
+        }
+        Ok(())
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Authority, Vec<Connection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn prepare(stream: &TcpStream, is_near: bool) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    if is_near {
-        socket2::SockRef::from(stream).set_send_buffer_size(NEAR_SEND_BUFFER)?;
+/// The system's bound for `SO_RCVBUF`; 0 where it does not say.
+fn largest_receive_buffer() -> usize {
+    let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+/// One connection's part in the count of socket memory; given back when the connection goes.
+pub(super) struct SocketShare {
+    total: Arc<AtomicU64>,
+    bytes: u64,
+}
+
+impl SocketShare {
+    fn new(total: Arc<AtomicU64>) -> SocketShare {
+        SocketShare { total, bytes: 0 }
     }
-    Ok(())
+
+    pub(super) fn set(&mut self, bytes: u64) {
+        self.total.fetch_add(bytes, Ordering::Relaxed);
+        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+}
+
+impl Drop for SocketShare {
+    fn drop(&mut self) {
+        self.total.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }

@@ -74,6 +74,14 @@ impl Transport {
         }
     }
 
+    /// What the kernel may hold for this connection, both ways together, in bytes.
+    pub(super) fn buffer_sizes(&self) -> u64 {
+        let Transport::Plain(stream) = self;
+        let socket = socket2::SockRef::from(stream);
+        let sizes = [socket.recv_buffer_size(), socket.send_buffer_size()];
+        sizes.into_iter().map(|size| size.unwrap_or(0) as u64).sum()
+    }
+
     /// Whether the server has neither closed this idle connection nor sent anything unasked. Asks the
     /// kernel, since the runtime may not have looked at the socket since the server closed it.
     pub(super) fn is_quiet(&self) -> bool {

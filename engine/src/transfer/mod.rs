@@ -85,6 +85,7 @@ impl Engine {
         Metrics {
             connections_opened: self.connections.opened(),
             connections_idle: self.connections.idle() as u64,
+            socket_memory: self.connections.socket_memory(),
             memory_in_use: memory.in_use as u64,
             memory_idle: memory.idle as u64,
             ..self.counters.snapshot()

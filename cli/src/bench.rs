@@ -1,11 +1,12 @@
 //! `wirespeed bench`: the engine alone, round after round in one process, so that what is measured is the transfer and
 //! not the start of a process.
 //!
-//! Owns the rounds and their clock; `work` says what a round does, `latency` listens to the engine's requests, `report`
-//! prints. Listing, the body of an upload, folders and their clearing are all outside the clock. The first round is
+//! Owns the rounds and their clock; `work` says what a round does, `latency` listens to the engine's requests,
+//! `memory` knows the process's peak, `report` prints. Listing, the body of an upload, folders and their clearing are all outside the clock. The first round is
 //! cold (connections, memory) and stands in the list like the others.
 
 mod latency;
+mod memory;
 mod report;
 mod work;
 
@@ -103,7 +104,8 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
         operation: arguments.operation,
         sink: arguments.sink,
         rounds,
-        peak_rss_bytes: peak_rss(&usage()?),
+        peak_rss_bytes: memory::peak_resident()?,
+        socket_memory_bytes: context.client.metrics().socket_memory,
         config: context.client.config().entries().collect(),
     };
     if context.output.json() {
@@ -124,7 +126,11 @@ async fn step(context: &Context<'_>, work: &Work) -> Result<Exit, Failure> {
             return Err(Failure::Usage(format!("`{line}` is no command of --step; write `go` for a round")));
         }
         let round = round(context, work).await?;
-        context.output.record(&StepRound { round, peak_rss_bytes: peak_rss(&usage()?) })?;
+        context.output.record(&StepRound {
+            round,
+            peak_rss_bytes: memory::peak_resident()?,
+            socket_memory_bytes: context.client.metrics().socket_memory,
+        })?;
         context.output.flush()?;
     }
     Ok(Exit::Done)
@@ -153,7 +159,7 @@ async fn round(context: &Context<'_>, work: &Work) -> Result<Round, Failure> {
     })
 }
 
-/// The whole process's CPU time and peak memory.
+/// The whole process's CPU time.
 fn usage() -> Result<Usage, Failure> {
     getrusage(UsageWho::RUSAGE_SELF).map_err(|error| Failure::Local {
         what: "cannot read the process's resource usage".to_owned(),
@@ -163,10 +169,4 @@ fn usage() -> Result<Usage, Failure> {
 
 fn seconds_between(before: TimeVal, after: TimeVal) -> f64 {
     (after - before).num_microseconds() as f64 / 1e6
-}
-
-/// Linux counts `ru_maxrss` in KiB, macOS in bytes (getrusage(2) of each).
-fn peak_rss(usage: &Usage) -> u64 {
-    let unit = if cfg!(target_os = "macos") { 1 } else { 1024 };
-    u64::try_from(usage.max_rss()).unwrap_or(0) * unit
 }

@@ -10,9 +10,11 @@ mod walk;
 
 use clap::Args;
 
+use self::under_way::UnderWay;
 use crate::cat;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::tally::{Item, Tally};
 use crate::uri::Location;
 
 const EXAMPLES: &str = "\
@@ -74,5 +76,53 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
         (Location::Local(_), Location::Local(_) | Location::Standard, _) => {
             usage("neither end is on S3; write that end as s3://bucket/key".to_owned())
         }
+    }
+}
+
+/// Enters what the engine took and never answered for, once its call has ended.
+fn account_for_lost<I: Send + 'static>(under_way: UnderWay<I, Item>, tally: &mut Tally<'_>) -> Result<(), Failure> {
+    let lost = under_way.end();
+    lost.items.iter().try_for_each(|item| tally.lost(item))?;
+    if lost.cut_short {
+        return Err(Failure::Lost(
+            "the copy ended before everything was found: the tasks that did it ended in a panic, a fault of wirespeed; \
+             run it again, and report the fault"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::{Form, Output};
+    use crate::tally::Operation;
+
+    /// The account of a job of three items, of which `done` had outcomes when the engine's call ended.
+    async fn account(done: usize, complete: bool) -> Result<Exit, Failure> {
+        let output = Output::new(Form { json: false, quiet: true });
+        let mut tally = Tally::start(&output, Operation::Upload);
+        let (mut under_way, stream) = UnderWay::new();
+        for number in 0..3 {
+            let item = Item { source: number.to_string(), destination: None, size: None, etag: None };
+            under_way.add(number, item);
+        }
+        under_way.hand_over().await;
+        if complete {
+            under_way.complete();
+        }
+        drop(stream);
+        (0..done).filter_map(|index| under_way.take(index)).for_each(|item| tally.done(&item));
+        let stopped = account_for_lost(under_way, &mut tally).err();
+        tally.finish(stopped)
+    }
+
+    #[tokio::test]
+    async fn what_was_lost_is_never_a_success() {
+        assert_eq!(account(3, true).await.unwrap(), Exit::Done);
+        assert_eq!(account(2, true).await.unwrap(), Exit::Partial);
+        assert_eq!(account(0, true).await.unwrap(), Exit::Failed);
+        assert_eq!(account(3, false).await.unwrap_err().exit(), Exit::Failed, "not all was found");
     }
 }

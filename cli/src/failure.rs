@@ -41,6 +41,8 @@ pub(crate) enum Failure {
     Rejected { what: String, bucket: String, key: String, code: String },
     /// A key or file that is not transferred because it cannot be done safely or at all.
     Refused(String),
+    /// Work that the engine took and never answered for: a task of it ended in a panic.
+    Lost(String),
     /// The reader of standard output is gone (`| head`): nothing to say, nothing more to do.
     StdoutClosed,
 }
@@ -57,16 +59,22 @@ impl Failure {
             Failure::Usage(_) => Exit::Usage,
             // With a status it is the server that would not have it, and so the operation that failed.
             Failure::Engine(error) if error.kind() == ErrorKind::Config && error.status().is_none() => Exit::Usage,
-            Failure::Engine(_) | Failure::Local { .. } | Failure::Rejected { .. } => Exit::Failed,
+            Failure::Engine(_) | Failure::Local { .. } | Failure::Rejected { .. } | Failure::Lost(_) => Exit::Failed,
             Failure::Refused(_) => Exit::Partial,
             Failure::StdoutClosed => Exit::Done,
         }
     }
 
     /// Whether every further item would fail in the same way, so that going on is pointless.
+    ///
+    /// A request that the server or the engine will not have as it is (a key that is too long, a method that is not
+    /// offered) says nothing about the next one. That the bucket is elsewhere does.
     pub(crate) fn dooms_the_rest(&self) -> bool {
-        const HOPELESS: [&str; 7] = [
+        const ELSEWHERE: [u16; 4] = [301, 302, 307, 308];
+        // Of the bucket, or of who asks in whose name: never of one key.
+        const HOPELESS: [&str; 8] = [
             "NoSuchBucket",
+            "AuthorizationHeaderMalformed",
             "InvalidAccessKeyId",
             "SignatureDoesNotMatch",
             "ExpiredToken",
@@ -76,7 +84,8 @@ impl Failure {
         ];
         let hopeless = match self {
             Failure::Engine(error) => {
-                error.kind() == ErrorKind::Config || error.code().is_some_and(|code| HOPELESS.contains(&code))
+                error.status().is_some_and(|status| ELSEWHERE.contains(&status))
+                    || error.code().is_some_and(|code| HOPELESS.contains(&code))
             }
             _ => false,
         };
@@ -111,6 +120,7 @@ impl Failure {
             Failure::Usage(_) => record.kind = "usage",
             Failure::Local { .. } => record.kind = "io",
             Failure::Refused(_) => record.kind = "refused",
+            Failure::Lost(_) => record.kind = "lost",
             Failure::StdoutClosed => record.kind = "stdout_closed",
             Failure::Rejected { bucket, key, code, .. } => {
                 record.kind = if code == "AccessDenied" { "denied" } else { "server" };
@@ -141,7 +151,7 @@ impl From<wirespeed::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) | Failure::Refused(message) => f.write_str(message),
+            Failure::Usage(message) | Failure::Refused(message) | Failure::Lost(message) => f.write_str(message),
             Failure::Rejected { what, .. } => f.write_str(what),
             Failure::Engine(error) => f.write_str(&visible(&error.to_string())),
             Failure::Local { what, source } => match source.kind() {

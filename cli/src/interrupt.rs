@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::failure::Exit;
 
 /// "Stops within a second" holds whatever the command is stuck in.
-const GRACE: Duration = Duration::from_millis(800);
+const GRACE: Duration = Duration::from_millis(900);
 
 /// The first signal, once it comes.
 pub(crate) struct Interrupt {

@@ -39,22 +39,27 @@ impl Target {
     /// The path for a key relative to the prefix that is downloaded, or in words why there is none.
     pub(crate) fn map(&mut self, key: &str) -> Result<PathBuf, String> {
         let components = components(key)?;
-        self.claim(key)?;
+        self.is_free(key)?;
         let (name, parents) = components.split_last().ok_or("it is empty")?;
         self.verify(parents)?;
         let mut path = self.root.clone();
         path.extend(&components);
         match fs::symlink_metadata(&path) {
-            Ok(found) if found.is_symlink() => Err(format!("`{name}` is a symbolic link in the target folder")),
-            Ok(found) if found.is_dir() => Err(format!("`{name}` is a folder in the target folder")),
-            Ok(_) => Ok(path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(path),
-            Err(error) => Err(error.to_string()),
+            Ok(found) if found.is_symlink() => {
+                return Err(format!("`{name}` is a symbolic link in the target folder"));
+            }
+            Ok(found) if found.is_dir() => return Err(format!("`{name}` is a folder in the target folder")),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error.to_string()),
         }
+        // Only now: a key that is refused takes no path from the keys after it.
+        self.accepted.push(key.to_owned());
+        Ok(path)
     }
 
-    /// Takes the key's path for this run.
-    fn claim(&mut self, key: &str) -> Result<(), String> {
+    /// Whether no key of this run has the path already, or a part of it.
+    fn is_free(&mut self, key: &str) -> Result<(), String> {
         while self.accepted.last().is_some_and(|earlier| !key.starts_with(earlier.as_str())) {
             self.accepted.pop();
         }
@@ -67,7 +72,6 @@ impl Target {
                 Some(_) => {}
             }
         }
-        self.accepted.push(key.to_owned());
         Ok(())
     }
 
@@ -170,6 +174,15 @@ mod tests {
         for key in ["file", "folder/x", "folder/y/z"] {
             assert!(target.map(key).is_ok(), "{key}");
         }
+    }
+
+    #[test]
+    fn a_refused_key_takes_no_path_from_those_below_it() {
+        let (folder, mut target) = empty();
+        fs::create_dir(folder.path().join("folder")).unwrap();
+        assert!(target.map("folder").is_err());
+        assert_eq!(target.map("folder/x"), Ok(folder.path().join("folder/x")));
+        assert!(target.map("folder/x").is_err(), "an accepted one does");
     }
 
     #[test]

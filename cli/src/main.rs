@@ -34,10 +34,10 @@ use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupt;
 use crate::output::{Form, Output};
 
-/// How long cancelled uploads may take to be aborted, and after that tasks to stop and to remove their temporary files:
-/// together they stay under a second.
-const SETTLE_WITHIN: Duration = Duration::from_millis(400);
-const STOP_WITHIN: Duration = Duration::from_millis(250);
+/// How long what was dropped may take to end and its uploads to be aborted, and after that blocking threads to return:
+/// together they stay under `interrupt::GRACE`, and so under a second.
+const SETTLE_WITHIN: Duration = Duration::from_millis(700);
+const STOP_WITHIN: Duration = Duration::from_millis(100);
 
 fn main() {
     let cli = match Cli::try_parse() {
@@ -76,22 +76,27 @@ fn start(cli: &Cli, output: &Output) -> Result<Exit, Failure> {
     exit
 }
 
-/// Runs the command until it ends or a signal cancels it.
+/// Runs the command until it ends or a signal cancels it, and then has cleaned up what it left unfinished.
 async fn supervise(cli: &Cli, output: &Output, interrupt: Interrupt) -> Result<Exit, Failure> {
     let context = Context::new(&cli.global, &cli.command, output)?;
+    let mut command = Box::pin(run(&context, &cli.command));
     let exit = tokio::select! {
-        exit = run(&context, &cli.command) => return exit,
-        exit = interrupt.wait() => exit,
+        exit = &mut command => exit,
+        exit = interrupt.wait() => Ok(exit),
     };
-    // The command's future is dropped: workers have stopped, temporary files are gone. Uploads are aborted yet.
-    output.note_always(match exit {
-        Exit::Terminated => "terminated; no half file is left",
-        _ => "interrupted; no half file is left",
-    });
+    // First the command's future, with every stream of outcomes in it: that tells the engine's tasks to end. They do so,
+    // and start to abort their uploads, when they are polled next; on a runtime of one thread, not before this one waits.
+    drop(command);
+    match exit {
+        Ok(Exit::Interrupted) => output.note_always("interrupted; no half file is left"),
+        Ok(Exit::Terminated) => output.note_always("terminated; no half file is left"),
+        _ => {}
+    }
+    // A job that stops at a failure leaves uploads behind as an interrupted one does; without any this returns at once.
     if let Err(error) = context.client.settle(SETTLE_WITHIN).await {
         output.failure(&error.into());
     }
-    Ok(exit)
+    exit
 }
 
 async fn run(context: &Context<'_>, command: &Command) -> Result<Exit, Failure> {

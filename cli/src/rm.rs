@@ -1,10 +1,12 @@
 //! `wirespeed rm`: deletes one object, or all under a prefix while they are still being listed.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use clap::Args;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
+use wirespeed::DeleteFailure;
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -46,9 +48,14 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
         )));
     }
     let mut tally = Tally::start(context.output, Operation::Delete);
-    context.client.delete(&uri.bucket, &uri.key).await?;
-    tally.done(&item(uri, &uri.key));
-    tally.finish(None)
+    let item = item(uri, &uri.key);
+    match context.client.delete(&uri.bucket, &uri.key).await {
+        Ok(()) => {
+            tally.done(&item);
+            tally.finish(None)
+        }
+        Err(error) => tally.failed_alone(&item, error.into()),
+    }
 }
 
 /// Deletes everything under a prefix.
@@ -77,23 +84,50 @@ async fn delete_pages(context: &Context<'_>, uri: &S3Uri, tally: &mut Tally<'_>)
                 None => listed = true,
             },
             Some((keys, result)) = running.next(), if !running.is_empty() => {
-                let mut failures: HashMap<String, _> =
-                    result?.into_iter().map(|failure| (failure.key.clone(), failure)).collect();
-                for key in keys {
-                    let item = item(uri, &key);
-                    match failures.remove(&key) {
-                        None => tally.done(&item),
-                        Some(failure) => tally.failed(&item, Failure::Rejected {
-                            what: format!("cannot delete {}: {} ({})", item.source, failure.message, failure.code),
-                            bucket: uri.bucket.clone(),
-                            key,
-                            code: failure.code,
-                        })?,
-                    }
-                }
+                account(uri, keys, result?, tally)?;
             }
             else => return Ok(()),
         }
+    }
+}
+
+/// Enters a page of keys that were to be deleted, with what the server says of those that it kept. What it says of a
+/// key that was not asked for, or of none, is a failure too: some object is still there.
+fn account(uri: &S3Uri, keys: Vec<String>, failures: Vec<DeleteFailure>, tally: &mut Tally<'_>) -> Result<(), Failure> {
+    let mut kept: HashMap<String, Option<DeleteFailure>> = keys.iter().map(|key| (key.clone(), None)).collect();
+    let mut strange = Vec::new();
+    for failure in failures {
+        match kept.entry(failure.key.clone()) {
+            Entry::Occupied(mut entry) => drop(entry.insert(Some(failure))),
+            Entry::Vacant(_) => strange.push(failure),
+        }
+    }
+    for key in keys {
+        let item = item(uri, &key);
+        match kept.remove(&key).flatten() {
+            None => tally.done(&item),
+            Some(failure) => tally.failed(&item, rejected(uri, &item.source, failure))?,
+        }
+    }
+    for failure in strange {
+        let (item, what) = if failure.key.is_empty() {
+            (item(uri, &uri.folder()), format!("an object under {uri} whose key the server does not tell"))
+        } else {
+            let item = item(uri, &failure.key);
+            let what = format!("{}, a key that was not asked for", item.source);
+            (item, what)
+        };
+        tally.failed(&item, rejected(uri, &what, failure))?;
+    }
+    Ok(())
+}
+
+fn rejected(uri: &S3Uri, what: &str, failure: DeleteFailure) -> Failure {
+    Failure::Rejected {
+        what: format!("cannot delete {what}: {} ({})", failure.message, failure.code),
+        bucket: uri.bucket.clone(),
+        key: failure.key,
+        code: failure.code,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns what counts as what: an item is done, failed (the engine or the file system said no), refused (we said no)
 //! or skipped (nothing to do, told as a note). Failed and refused items make the exit code 1, or 3 when nothing at
-//! all could be done.
+//! all could be done. Never 2: what is wrong with an item is not wrong with the command line.
 
 use std::path::Path;
 use std::time::Instant;
@@ -127,7 +127,23 @@ impl<'a> Tally<'a> {
             self.record("failed", item, Some(failure.record()));
         }
         self.failed += 1;
-        self.finish(Some(failure))
+        self.output.failure(&failure);
+        self.finish(None)
+    }
+
+    /// An item that the engine took and never answered for.
+    pub(crate) fn lost(&mut self, item: &Item) -> Result<(), Failure> {
+        let failure = self.loss_of(item);
+        self.failed(item, failure)
+    }
+
+    /// Why such an item counts as failed.
+    pub(crate) fn loss_of(&self, item: &Item) -> Failure {
+        let (operation, source) = (self.operation.name(), visible(&item.source));
+        Failure::Lost(format!(
+            "cannot {operation} {source}: the task that did it ended in a panic, a fault of wirespeed; run it again, \
+             and report the fault"
+        ))
     }
 
     /// Something found that is no item; told on standard error.

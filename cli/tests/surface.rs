@@ -2,35 +2,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
 
+mod command;
+
 use std::fs;
 use std::net::TcpListener;
 use std::process::Output;
 
-use assert_cmd::Command;
-
-/// A command with credentials and nothing else of this machine's environment that could steer it.
-fn wirespeed() -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wirespeed"));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("AWS_") || name.to_string_lossy().starts_with("WIRESPEED_") {
-            command.env_remove(name);
-        }
-    }
-    command
-        .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-        .env("AWS_SECRET_ACCESS_KEY", "a-secret-that-must-not-show")
-        .env("AWS_REGION", "us-east-1")
-        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-        .timeout(std::time::Duration::from_secs(60));
-    command
-}
+use crate::command::{text, wirespeed};
 
 fn run(arguments: &[&str]) -> Output {
     wirespeed().args(arguments).output().unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 /// An address on which nothing listens.

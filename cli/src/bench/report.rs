@@ -39,6 +39,7 @@ pub(super) struct StepRound {
     #[serde(flatten)]
     pub(super) round: Round,
     pub(super) peak_rss_bytes: u64,
+    pub(super) socket_memory_bytes: u64,
 }
 
 /// All rounds.
@@ -48,6 +49,8 @@ pub(super) struct Report {
     pub(super) sink: Sink,
     pub(super) rounds: Vec<Round>,
     pub(super) peak_rss_bytes: u64,
+    /// What the kernel may hold for the connections, which is not resident.
+    pub(super) socket_memory_bytes: u64,
     pub(super) config: BTreeMap<&'static str, String>,
 }
 
@@ -119,6 +122,7 @@ mod tests {
             sink: Sink::Memory,
             rounds: seconds.iter().map(round).collect(),
             peak_rss_bytes: 3 << 30,
+            socket_memory_bytes: 8 << 20,
             config: BTreeMap::from([("part_size", "8388608".to_owned())]),
         }
     }
@@ -137,6 +141,7 @@ mod tests {
         let json = serde_json::to_value(report(&[1.0])).unwrap();
         assert_eq!(json["operation"], "get");
         assert_eq!(json["sink"], "memory");
+        assert_eq!(json["socket_memory_bytes"], 8 << 20);
         assert_eq!(json["config"]["part_size"], "8388608");
         for field in ["seconds", "bytes", "objects", "requests", "user_s", "system_s", "ttfb_ms"] {
             assert!(json["rounds"][0][field].is_number(), "{field}");

@@ -109,27 +109,28 @@ impl Work {
 
     async fn get_many(&self, client: &Client, keys: Vec<String>) -> Result<Moved, Failure> {
         let get = client.get_many(&self.bucket);
+        let count = keys.len() as u64;
         match (self.sink, &self.folder) {
             (Sink::File, Some(folder)) => {
                 let files = keys.into_iter().enumerate().map(|(index, key)| (key, folder.file(index)));
-                drain(get.files(files.collect::<Vec<_>>())?, |info| info.size).await
+                drain(get.files(files.collect::<Vec<_>>())?, count, |info| info.size).await
             }
-            (Sink::Discard, _) => drain(get.discard(keys)?, |info| info.size).await,
-            _ => drain(get.buffers(keys)?, |object| object.body.len() as u64).await,
+            (Sink::Discard, _) => drain(get.discard(keys)?, count, |info| info.size).await,
+            _ => drain(get.buffers(keys)?, count, |object| object.body.len() as u64).await,
         }
     }
 
     async fn put_many(&self, client: &Client, keys: Vec<String>) -> Result<Moved, Failure> {
         let put = client.put_many(&self.bucket);
-        let size = self.size;
+        let (size, count) = (self.size, keys.len() as u64);
         match &self.folder {
             Some(folder) => {
                 let files: Vec<_> = keys.into_iter().map(|key| (folder.file(0), key)).collect();
-                drain(put.files(files)?, |_| size).await
+                drain(put.files(files)?, count, |_| size).await
             }
             None => {
                 let bodies: Vec<_> = keys.into_iter().map(|key| (key, self.body.clone())).collect();
-                drain(put.bytes(bodies)?, |_| size).await
+                drain(put.bytes(bodies)?, count, |_| size).await
             }
         }
     }
@@ -154,12 +155,20 @@ impl Drop for Work {
 
 async fn drain<T>(
     mut results: impl Stream<Item = (usize, wirespeed::Result<T>)> + Unpin,
+    count: u64,
     bytes: impl Fn(T) -> u64,
 ) -> Result<Moved, Failure> {
     let mut moved = Moved::default();
     while let Some((_, result)) = results.next().await {
         moved.bytes += bytes(result?);
         moved.objects += 1;
+    }
+    if moved.objects != count {
+        return Err(Failure::Lost(format!(
+            "only {} of {count} objects were moved: a task ended in a panic, a fault of wirespeed; run it again, and \
+             report the fault",
+            moved.objects
+        )));
     }
     Ok(moved)
 }
@@ -346,6 +355,15 @@ mod tests {
         for format in ["", "data", "{", "}{", "{}{}", "{:8}", "{:0}", "{:099}", "{x}", "a}{}"] {
             assert!(KeysFormat::parse(format).is_err(), "{format}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_round_is_whole_or_fails() {
+        let outcomes = || futures_util::stream::iter((0..3).map(|index| (index, Ok(2_u64))));
+        let moved = drain(outcomes(), 3, |bytes| bytes).await.unwrap();
+        assert_eq!((moved.objects, moved.bytes), (3, 6));
+        let lost = drain(outcomes(), 4, |bytes| bytes).await.unwrap_err();
+        assert!(lost.to_string().starts_with("only 3 of 4 objects"), "{lost}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use wirespeed::{Page, Progress};
 
+use super::account_for_lost;
 use super::under_way::UnderWay;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -51,8 +52,10 @@ pub(super) async fn one(context: &Context<'_>, uri: &S3Uri, destination: &Path) 
             tally.finish(None)
         }
         Some(Err(error)) => tally.failed_alone(&item, error.into()),
-        // One key gives one outcome; without it nothing was done.
-        None => Ok(Exit::Failed),
+        None => {
+            let failure = tally.loss_of(&item);
+            tally.failed_alone(&item, failure)
+        }
     }
 }
 
@@ -112,6 +115,7 @@ async fn transfer(context: &Context<'_>, uri: &S3Uri, root: &Path, tally: &mut T
             }
         }
     }
+    account_for_lost(under_way, tally)?;
     if !plan.found {
         context.output.note(&format!("nothing found under s3://{}/{prefix}", uri.bucket));
     }

@@ -2,6 +2,7 @@
 //!
 //! The engine names each outcome by the item's place in the stream that it was given; what that item was is kept here
 //! until its outcome comes. A bounded channel holds the finding back, so that a tree of millions is never in memory.
+//! What has no outcome when the engine's call has ended is lost, and told of: see [`UnderWay::end`].
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,8 +18,18 @@ pub(super) struct UnderWay<I, P> {
     engine: Option<mpsc::Sender<I>>,
     found: VecDeque<(I, P)>,
     complete: bool,
+    /// The engine's call has ended by itself, so that nothing can be handed over any more.
+    engine_gone: bool,
     handed: usize,
     remembered: HashMap<usize, P>,
+}
+
+/// What never had an outcome, though the engine's call has ended.
+pub(super) struct Lost<P> {
+    /// What is remembered of the items, in the order in which they were found.
+    pub(super) items: Vec<P>,
+    /// Whether there may be more that was not even found.
+    pub(super) cut_short: bool,
 }
 
 impl<I: Send + 'static, P> UnderWay<I, P> {
@@ -31,6 +42,7 @@ impl<I: Send + 'static, P> UnderWay<I, P> {
             engine: Some(engine),
             found: VecDeque::new(),
             complete: false,
+            engine_gone: false,
             handed: 0,
             remembered: HashMap::new(),
         };
@@ -52,22 +64,20 @@ impl<I: Send + 'static, P> UnderWay<I, P> {
 
     /// Whether it is time to find more.
     pub(super) fn wants_more(&self) -> bool {
-        !self.complete && self.found.is_empty()
+        !self.complete && !self.engine_gone && self.found.is_empty()
     }
 
     /// Whether items wait to be handed over.
     pub(super) fn has_found(&self) -> bool {
-        !self.found.is_empty()
+        !self.engine_gone && !self.found.is_empty()
     }
 
     /// Waits until the engine has room, and fills it. Cancelling the wait loses nothing.
     pub(super) async fn hand_over(&mut self) {
-        let Some(engine) = self.engine.clone() else { return self.found.clear() };
+        let Some(engine) = self.engine.clone() else { return };
         let mut room = engine.reserve().await.ok();
-        if room.is_none() {
-            // The engine takes no more; what came of the rest is in its outcomes.
-            self.found.clear();
-        }
+        // The engine takes no more: its workers are gone. What waits stays here, to be told of as lost.
+        self.engine_gone = room.is_none();
         while let Some(permit) = room {
             let Some((item, remembered)) = self.found.pop_front() else { break };
             permit.send(item);
@@ -83,6 +93,15 @@ impl<I: Send + 'static, P> UnderWay<I, P> {
     /// What is remembered of the item whose outcome has come.
     pub(super) fn take(&mut self, index: usize) -> Option<P> {
         self.remembered.remove(&index)
+    }
+
+    /// After the engine's last outcome: what had none.
+    pub(super) fn end(self) -> Lost<P> {
+        let mut handed: Vec<(usize, P)> = self.remembered.into_iter().collect();
+        handed.sort_unstable_by_key(|(index, _)| *index);
+        let waiting = self.found.into_iter().map(|(_, remembered)| remembered);
+        let items = handed.into_iter().map(|(_, remembered)| remembered).chain(waiting).collect();
+        Lost { items, cut_short: !self.complete }
     }
 }
 
@@ -110,5 +129,35 @@ mod tests {
             assert_eq!(under_way.take(index), Some(format!("{} {}", item / 1_000, item % 1_000)));
             assert_eq!(under_way.take(index), None);
         }
+        let lost = under_way.end();
+        assert!(lost.items.is_empty() && !lost.cut_short);
+    }
+
+    #[tokio::test]
+    async fn what_has_no_outcome_is_told() {
+        let (mut under_way, stream) = UnderWay::new();
+        (0..4).for_each(|item| under_way.add(item, item));
+        under_way.hand_over().await;
+        under_way.take(1);
+        under_way.complete();
+        drop(stream);
+        let lost = under_way.end();
+        assert_eq!(lost.items, [0, 2, 3]);
+        assert!(!lost.cut_short, "all there is had been found");
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_is_gone_ends_the_finding() {
+        let (mut under_way, stream) = UnderWay::new();
+        under_way.add(0, "handed");
+        under_way.hand_over().await;
+        drop(stream);
+        under_way.add(1, "waiting");
+        assert!(under_way.has_found());
+        under_way.hand_over().await;
+        assert!(!under_way.has_found() && !under_way.wants_more(), "there is nobody to find anything for");
+        let lost = under_way.end();
+        assert_eq!(lost.items, ["handed", "waiting"]);
+        assert!(lost.cut_short);
     }
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use wirespeed::Progress;
 
+use super::account_for_lost;
 use super::under_way::UnderWay;
 use super::walk::{Found, Walk};
 use crate::context::Context;
@@ -90,7 +91,7 @@ async fn transfer(context: &Context<'_>, folder: &Path, uri: &S3Uri, tally: &mut
             }
             () = under_way.hand_over(), if under_way.has_found() => {}
             outcome = outcomes.next() => {
-                let Some((index, result)) = outcome else { return Ok(()) };
+                let Some((index, result)) = outcome else { return account_for_lost(under_way, tally) };
                 let Some(mut item) = under_way.take(index) else { continue };
                 match result {
                     Ok(outcome) => {

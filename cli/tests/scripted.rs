@@ -1,0 +1,204 @@
+//! The command line against a server that says what no honest one would: what the exit code and the account make of it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on must fail")]
+
+mod command;
+mod server;
+
+use std::fs;
+use std::hint::black_box;
+use std::io::Read as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::command::{process, text, wirespeed};
+use crate::server::{Answer, Server};
+
+fn run(server: &Server, arguments: &[&str]) -> Output {
+    wirespeed()
+        .args(["--endpoint-url", &server.endpoint, "--concurrency", "1", "--set", "max_attempts=1"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// A folder of small files.
+fn folder(names: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in names {
+        fs::write(folder.path().join(name), name).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn one_bad_item_does_not_stop_the_rest() {
+    let folder = folder(&["a", "b", "c"]);
+    let source = folder.path().to_str().unwrap();
+    for (status, code) in
+        [(400, "KeyTooLongError"), (400, "InvalidArgument"), (405, "MethodNotAllowed"), (416, "X"), (501, "Y")]
+    {
+        let server = Server::start(move |asked| {
+            let refused = asked.line.ends_with("/b");
+            Some(if refused { Answer::refusal(status, code) } else { Answer::new(200, "") })
+        });
+        let output = run(&server, &["cp", "-r", source, "s3://bucket/p"]);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{status} {code}: {stderr}");
+        assert_eq!(server.lines(), ["PUT /bucket/p/a", "PUT /bucket/p/b", "PUT /bucket/p/c"], "{status} {code}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+}
+
+#[test]
+fn a_key_that_cannot_be_is_no_usage_error() {
+    let folder = folder(&["a", "b-is-too-long", "c"]);
+    let source = folder.path().to_str().unwrap();
+    let server = Server::start(|_| Some(Answer::new(200, "")));
+    // With its slash and a name of one byte exactly the 1,024 that S3 allows.
+    let prefix = format!("s3://bucket/{}", "p".repeat(1022));
+    let output = run(&server, &["cp", "-r", source, &prefix]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(server.count("PUT "), 2);
+    let alone = run(&server, &["cp", &format!("{source}/a"), &format!("{prefix}ppp")]);
+    assert_eq!(alone.status.code(), Some(3), "{}", text(&alone.stderr));
+}
+
+#[test]
+fn a_bucket_that_is_elsewhere_stops_the_job() {
+    let names: Vec<String> = (10..60).map(|number| number.to_string()).collect();
+    let folder = folder(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    for (status, code) in
+        [(301, "PermanentRedirect"), (307, "TemporaryRedirect"), (400, "AuthorizationHeaderMalformed")]
+    {
+        let server = Server::start(move |_| Some(Answer::refusal(status, code)));
+        let output = run(&server, &["cp", "-r", folder.path().to_str().unwrap(), "s3://bucket"]);
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        assert!(server.count("PUT ") < 10, "{code}: {} were tried", server.count("PUT "));
+    }
+}
+
+/// A bucket with three objects, of which a deletion is answered so.
+fn bucket_that_keeps(answer: &'static str) -> Server {
+    Server::start(move |asked| {
+        Some(match asked.line.split(' ').next() {
+            Some("GET") => {
+                let object = |key| format!("<Contents><Key>{key}</Key><Size>1</Size></Contents>");
+                let objects: String = ["a", "b", "c"].map(object).concat();
+                Answer::new(
+                    200,
+                    format!("<ListBucketResult><IsTruncated>false</IsTruncated>{objects}</ListBucketResult>"),
+                )
+            }
+            Some("POST") => Answer::new(200, format!("<DeleteResult>{answer}</DeleteResult>")),
+            _ => Answer::new(204, ""),
+        })
+    })
+}
+
+#[test]
+fn a_deletion_that_failed_counts_whatever_key_the_server_names() {
+    for (answer, hint) in [
+        ("<Error><Key>b</Key><Code>AccessDenied</Code><Message>no</Message></Error>", "s3://bucket/b: no"),
+        ("<Error><Code>InternalError</Code><Message>no</Message></Error>", "whose key the server does not tell"),
+        ("<Error><Key>B</Key><Code>InternalError</Code><Message>no</Message></Error>", "s3://bucket/B, a key that was"),
+    ] {
+        let server = bucket_that_keeps(answer);
+        let output = run(&server, &["rm", "-r", "s3://bucket"]);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{answer}: {stderr}");
+        assert!(stderr.contains(hint), "{stderr}");
+        let output = run(&server, &["rb", "--force", "s3://bucket"]);
+        assert_eq!(output.status.code(), Some(1), "{answer}");
+        assert_eq!(server.count("DELETE "), 0, "the bucket is not empty, and stays: {:?}", server.lines());
+    }
+    // Each of them counts.
+    let nameless = "<Error><Code>InternalError</Code></Error><Error><Code>InternalError</Code></Error>";
+    let output = run(&bucket_that_keeps(nameless), &["--json", "rm", "-r", "s3://bucket"]);
+    let summary: serde_json::Value = serde_json::from_str(text(&output.stdout).lines().last().unwrap()).unwrap();
+    assert_eq!(summary["failed"], 2);
+}
+
+#[test]
+fn all_are_deleted_when_the_server_names_none() {
+    let server = bucket_that_keeps("");
+    let output = run(&server, &["rb", "--force", "s3://bucket"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(server.count("DELETE /bucket"), 1);
+}
+
+#[test]
+fn peak_memory_is_the_programs_own() {
+    let server = Server::start(|asked| Some(Answer::part(b"content", asked)));
+    // What the kernel would hand on as the child's `ru_maxrss`.
+    let ours = vec![1_u8; 256 << 20];
+    let output = run(&server, &["--json", "bench", "get", "s3://bucket/k", "--rounds", "1"]);
+    assert_eq!(black_box(&ours)[ours.len() - 1], 1);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let peak = report["peak_rss_bytes"].as_u64().unwrap();
+    assert!(peak > 0 && peak < 128 << 20, "{peak}");
+    assert!(report["socket_memory_bytes"].as_u64().unwrap() > 0, "a connection was open: {report}");
+}
+
+/// Runs `start` while this thread, and so what it starts, may use one core alone.
+fn on_one_core<T>(start: impl FnOnce() -> T) -> T {
+    let (this, all) = (Pid::from_raw(0), sched_getaffinity(Pid::from_raw(0)).unwrap());
+    let mut one = CpuSet::new();
+    let first = (0..CpuSet::count()).find(|core| all.is_set(*core).unwrap()).unwrap();
+    one.set(first).unwrap();
+    sched_setaffinity(this, &one).unwrap();
+    let started = start();
+    sched_setaffinity(this, &all).unwrap();
+    started
+}
+
+#[test]
+fn an_interrupted_upload_is_aborted_also_on_one_core() {
+    const MIB: usize = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a"), vec![7; 24 * MIB]).unwrap();
+    let source = folder.path().to_str().unwrap();
+    let one = format!("{source}/a");
+    for arguments in [&["cp", "-r", source, "s3://bucket"][..], &["cp", &one, "s3://bucket/a"]] {
+        for one_core in [true, false] {
+            let server = Server::start(|asked| match asked.line.split(' ').next() {
+                Some("POST") => Some(Answer::new(
+                    200,
+                    "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>",
+                )),
+                Some("DELETE") => Some(Answer::new(204, "")),
+                _ => None,
+            });
+            let start = || {
+                process()
+                    .args(["--endpoint-url", &server.endpoint, "--part-size", "8MiB"])
+                    .args(arguments)
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap()
+            };
+            let child = if one_core { on_one_core(start) } else { start() };
+            server.wait_for("PUT /bucket/a?");
+            let signalled = Instant::now();
+            kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+            let output = child.wait_with_output().unwrap();
+            let took = signalled.elapsed();
+            assert_eq!(output.status.code(), Some(130), "{arguments:?}: signal {:?}", output.status.signal());
+            assert!(took < Duration::from_secs(1), "{arguments:?} took {took:?}");
+            assert_eq!(
+                server.count("DELETE /bucket/a?"),
+                1,
+                "{arguments:?}, one core {one_core}: {:?}",
+                server.lines()
+            );
+        }
+    }
+}

@@ -110,6 +110,7 @@ check-rust: | need-rust
 	cargo fmt --all --check
 	cargo fmt --all --check --manifest-path $(PEERS)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --package wirespeed --all-targets --features internals -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 
 .PHONY: check-directions
@@ -141,7 +142,7 @@ check-deny: .tools/bin/cargo-deny | need-rust
 .venv/.stamp: tools/requirements.txt lab/requirements.txt | need-python
 	rm -rf .venv
 	python3 -m venv .venv
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements.txt -r lab/requirements.txt
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements.txt -r lab/requirements.txt -r lab/requirements.txt
 	$(PYTHON) -m pip --disable-pip-version-check check
 	touch $@
 

@@ -1,5 +1,7 @@
 //! What breaks on the way: the right bytes or a clear error, in bounded time, and nothing left over.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // That is how a test fails.
+
 mod script;
 
 use std::time::{Duration, Instant};

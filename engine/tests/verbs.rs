@@ -1,5 +1,7 @@
 //! Every verb against the embedded server: the bytes, the requests sent, and nothing left over.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // That is how a test fails.
+
 use std::collections::BTreeSet;
 
 use wirespeed::{Client, Credentials, ErrorKind, Progress};

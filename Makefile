@@ -23,8 +23,8 @@ GO_TOOLS  := s5cmd versitygw rclone
 GO_BINS   := $(GO_TOOLS:%=.tools/bin/%)
 LIMIT     := lab/drivers/limit
 # The peers' drivers are a workspace of their own.
-PEERS     := $(wildcard lab/drivers/rust/Cargo.toml)
-TEST_DIRS := tests $(wildcard lab/tests)
+PEERS     := lab/drivers/rust/Cargo.toml
+TEST_DIRS := tests lab/tests
 # Features that change how the engine is built, each tested in its own pass.
 PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
 
@@ -51,7 +51,7 @@ check: check-rust check-directions check-python check-prose check-deny ## format
 .PHONY: fmt
 fmt: .venv/.stamp | need-rust ## format everything
 	cargo fmt --all
-	$(if $(PEERS),cargo fmt --all --manifest-path $(PEERS))
+	cargo fmt --all --manifest-path $(PEERS)
 	$(VENV)/bin/ruff format --quiet .
 
 .PHONY: setup
@@ -60,7 +60,7 @@ setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny ## install the pinned tools
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf $(CARGO_TARGET_DIR) .demo $(dir $(PEERS))target
-	test ! -f $(LIMIT)/Makefile || $(MAKE) -C $(LIMIT) clean
+	$(MAKE) -C $(LIMIT) clean
 
 .PHONY: distclean
 distclean: clean ## remove what was built and what was installed
@@ -78,8 +78,8 @@ limit: | need-cc
 	$(MAKE) -C $(LIMIT)
 
 .PHONY: drivers
-drivers: limit | need-rust
-	env -u CARGO_TARGET_DIR cargo build --locked --release --manifest-path $(PEERS)
+drivers: | need-rust
+	$(MAKE) -C lab/drivers
 
 # ---------------------------------------------------------------- tests
 
@@ -108,8 +108,9 @@ instructions: | need-rust
 .PHONY: check-rust
 check-rust: | need-rust
 	cargo fmt --all --check
-	$(if $(PEERS),cargo fmt --all --check --manifest-path $(PEERS))
+	cargo fmt --all --check --manifest-path $(PEERS)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
+	cargo clippy --locked --package wirespeed --all-targets --features internals -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 
 .PHONY: check-directions
@@ -138,10 +139,10 @@ check-deny: .tools/bin/cargo-deny | need-rust
 
 # ---------------------------------------------------------------- pinned tools
 
-.venv/.stamp: tools/requirements.txt | need-python
+.venv/.stamp: tools/requirements.txt lab/requirements.txt | need-python
 	rm -rf .venv
 	python3 -m venv .venv
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements.txt
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements.txt -r lab/requirements.txt -r lab/requirements.txt
 	$(PYTHON) -m pip --disable-pip-version-check check
 	touch $@
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::buffer;
-use crate::config::Config;
+use crate::config::{Config, MOST_CONCURRENCY};
 use crate::credentials::{Credentials, CredentialsSource};
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
@@ -218,9 +218,9 @@ impl ClientBuilder {
         self.name("region")
     }
 
-    /// Requests in flight at once; at least 1.
+    /// Requests in flight at once, 1 to 10,000.
     pub fn concurrency(mut self, requests: usize) -> ClientBuilder {
-        self.config.concurrency = requests.max(1);
+        self.config.concurrency = requests.clamp(1, MOST_CONCURRENCY);
         self.name("concurrency")
     }
 
@@ -263,6 +263,7 @@ impl ClientBuilder {
         let ClientBuilder { mut config, named, credentials, observer } = self;
         let variable = |name: &str| std::env::var(name).ok();
         config.fill_from_environment(|name| named.contains(name), variable)?;
+        config.keep_parts_within_memory();
         let endpoint = Endpoint::new(&config)?;
         let credentials = credentials.unwrap_or(CredentialsSource::Environment).resolve(variable)?;
         let signer = credentials.map(|credentials| {

@@ -12,6 +12,9 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
+/// More requests in flight than any network has use for.
+pub(crate) const MOST_CONCURRENCY: usize = 10_000;
+
 /// How a bucket is named in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressingStyle {
@@ -48,7 +51,7 @@ pub struct Config {
     pub concurrency: usize,
     /// The length of one range of a download and of one part of an upload.
     pub part_size: u64,
-    /// Objects above this are uploaded in parts.
+    /// Objects of this size and above are uploaded in parts.
     pub multipart_threshold: u64,
     /// Bytes in flight and undelivered at once. The caller's own destination is not counted.
     pub memory: u64,
@@ -115,6 +118,13 @@ impl Config {
             ));
         };
         key.apply(self, value, name)
+    }
+
+    /// Parts pass through half the memory, so none may be larger than that; nor may an object that is
+    /// sent whole. S3 wants no part below 5 MiB.
+    pub(crate) fn keep_parts_within_memory(&mut self) {
+        self.part_size = self.part_size.min(self.memory / 2);
+        self.multipart_threshold = self.multipart_threshold.min((self.memory / 2).max(5 * MIB));
     }
 
     /// Takes from the environment what was not set by name.
@@ -207,7 +217,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         environment: &["WIRESPEED_CONCURRENCY"],
         help: "requests in flight at once",
         read: |config, value| {
-            config.concurrency = number(value, 1, 10_000)? as usize;
+            config.concurrency = number(value, 1, MOST_CONCURRENCY as u64)? as usize;
             Ok(())
         },
         show: |config| config.concurrency.to_string(),
@@ -225,7 +235,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "multipart_threshold",
         environment: &["WIRESPEED_MULTIPART_THRESHOLD"],
-        help: "objects above this are uploaded in parts",
+        help: "objects of this size and above are uploaded in parts",
         read: |config, value| {
             config.multipart_threshold = size(value, 0, 5_000_000_000)?;
             Ok(())

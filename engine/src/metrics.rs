@@ -62,6 +62,7 @@ pub struct Progress(Arc<ProgressCounts>);
 struct ProgressCounts {
     bytes: AtomicU64,
     objects: AtomicU64,
+    expected: AtomicU64,
 }
 
 impl Progress {
@@ -73,6 +74,15 @@ impl Progress {
     /// Objects that are complete.
     pub fn objects(&self) -> u64 {
         self.0.objects.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that are known to be on their way or there: grows as sizes become known.
+    pub fn expected(&self) -> u64 {
+        self.0.expected.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn expect(&self, bytes: u64) {
+        self.0.expected.fetch_add(bytes, Ordering::Relaxed);
     }
 
     pub(crate) fn add_bytes(&self, bytes: u64) {

@@ -1,5 +1,7 @@
 //! What breaks on the way: the right bytes or a clear error, in bounded time, and nothing left over.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // That is how a test fails.
+
 mod script;
 
 use std::time::{Duration, Instant};
@@ -289,8 +291,9 @@ async fn an_empty_object_is_empty_whichever_way_the_server_says_it() {
         let script = Script::start(move |_| vec![Act::Send(answer.as_bytes().to_vec())]);
         assert_eq!(read(&script).await.unwrap(), b"");
     }
+    // The range began at the first byte: only an empty object has none.
     let script = Script::start(|_| error(416, "InvalidRange"));
-    assert!(read(&script).await.is_err(), "nothing says that the object is empty");
+    assert_eq!(read(&script).await.unwrap(), b"");
 }
 
 #[tokio::test]
@@ -401,4 +404,57 @@ async fn an_unreachable_endpoint_says_so_and_soon() {
     assert_eq!(error.kind(), ErrorKind::Connection);
     assert!(error.to_string().contains(&unused.to_string()), "{error}");
     assert!(started.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_every_time_is_given_up() {
+    let script = Script::start(|_| {
+        vec![Act::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n<ListBucketResult>".to_vec()), Act::Close]
+    });
+    let mut pages = script.client().list("bucket").pages();
+    let failed = tokio::time::timeout(Duration::from_secs(10), pages.next()).await.expect("it ends");
+    assert_eq!(failed.unwrap().unwrap_err().attempts(), 3);
+    assert_eq!(script.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn interim_answers_do_not_stop_an_upload() {
+    let script = Script::start(|_| {
+        vec![
+            Act::Send(b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n".to_vec()),
+            Act::Send(b"HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: 0\r\n\r\n".to_vec()),
+        ]
+    });
+    assert_eq!(
+        script.client().put("bucket", "key").bytes(object(70_000)).await.unwrap().etag.as_deref(),
+        Some("\"e\"")
+    );
+    let script = Script::start(|_| vec![Act::Send(b"HTTP/1.1 100 Continue\r\n\r\n".repeat(1000)), Act::Close]);
+    assert_eq!(script.client().head("bucket", "key").await.unwrap_err().kind(), ErrorKind::Protocol);
+}
+
+#[tokio::test]
+async fn every_upload_of_a_dropped_job_is_aborted() {
+    let script = Script::start(|asked| match (asked.method(), asked.target()) {
+        ("POST", _) => {
+            let id = asked.index;
+            let body =
+                format!("<InitiateMultipartUploadResult><UploadId>U{id}</UploadId></InitiateMultipartUploadResult>");
+            // The last ones are still being started when the job is dropped.
+            let wait = if id > 1 { 250 } else { 0 };
+            let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+            vec![Act::Wait(Duration::from_millis(wait)), Act::Send(answer.into_bytes())]
+        }
+        ("PUT", _) => vec![Act::Wait(Duration::from_secs(3))],
+        _ => vec![Act::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())],
+    });
+    let client = script.builder().concurrency(16).build().unwrap();
+    let objects: Vec<_> = (0..3).map(|i| (format!("k{i}"), object(17 << 20).into())).collect();
+    let job = client.put_many("bucket").bytes(objects).unwrap();
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    drop(job);
+    client.settle(Duration::from_secs(2)).await.unwrap();
+    let asked = script.asked();
+    let count = |method: &str| asked.iter().filter(|asked| asked.method() == method).count();
+    assert_eq!((count("POST"), count("DELETE")), (3, 3));
 }

@@ -1,5 +1,7 @@
 //! Every verb against the embedded server: the bytes, the requests sent, and nothing left over.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // That is how a test fails.
+
 use std::collections::BTreeSet;
 
 use wirespeed::{Client, Credentials, ErrorKind, Progress};
@@ -262,6 +264,34 @@ async fn a_small_budget_still_moves_everything() {
         assert!(written == bytes(sizes[5]));
     };
     tokio::time::timeout(std::time::Duration::from_secs(60), all).await.expect("the budget locked itself");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_caller_may_upload_before_it_takes_the_next_object() {
+    let (origin, client) = start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("source");
+    std::fs::write(&source, bytes(PART)).unwrap();
+    let objects: Vec<_> = (0..24).map(|i| (format!("k{i}"), bytes(1 << 20).into())).collect();
+    let keys: Vec<_> = objects.iter().map(|(key, _): &(String, bytes::Bytes)| key.clone()).collect();
+    let mut puts = client.put_many("bucket").bytes(objects).unwrap();
+    while let Some((_, outcome)) = puts.next().await {
+        outcome.unwrap();
+    }
+    let tight = Client::builder()
+        .endpoint_url(origin.endpoint())
+        .credentials(Credentials::new("id", "secret"))
+        .memory(4 << 20)
+        .build()
+        .unwrap();
+    let both = async {
+        let mut gets = tight.get_many("bucket").buffers(keys).unwrap();
+        while let Some((_, object)) = gets.next().await {
+            object.unwrap();
+            tight.put("bucket", "copy").file(&source).await.unwrap();
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), both).await.expect("the caller locked itself");
 }
 
 #[tokio::test]

@@ -33,6 +33,15 @@ const HEAD_READ: usize = 1024;
 /// How much is asked for at once of what is not received into a slot (XML, chunked bodies).
 const INPUT_READ: usize = 16 * 1024;
 
+/// More interim answers to one request than any honest server sends.
+const INTERIM_ANSWERS: u32 = 16;
+
+/// S3 closes connections that have been idle for some twenty seconds.
+pub(super) const IDLE_FOR: Duration = Duration::from_secs(15);
+
+/// Back to back, a connection is not asked whether it is still open: the question is a system call.
+const SURELY_OPEN: Duration = Duration::from_millis(50);
+
 /// How long a raised mark may stand without anything moving before it is lowered.
 const NUDGE: Duration = Duration::from_millis(250);
 
@@ -71,9 +80,13 @@ pub(crate) struct Connection {
     body: BodyLeft,
     keep_alive: bool,
     exchanges: u64,
+    /// Some of the answer to the request under way has arrived.
+    answered: bool,
     /// The request was cut short: the answer came first, and the connection cannot be used again.
     cut_short: bool,
-    pub(super) idle_since: Instant,
+    /// Interim answers to the request under way.
+    interim: u32,
+    idle_since: Instant,
     socket_share: SocketShare,
 }
 
@@ -97,7 +110,9 @@ impl Connection {
             body: BodyLeft::Bytes(0),
             keep_alive: true,
             exchanges: 0,
+            answered: false,
             cut_short: false,
+            interim: 0,
             idle_since: Instant::now(),
             socket_share,
         };
@@ -127,8 +142,23 @@ impl Connection {
         self.keep_alive && !self.cut_short && self.body == BodyLeft::Bytes(0) && self.consumed == self.input.len()
     }
 
-    pub(super) fn is_quiet(&self) -> bool {
-        self.transport.is_quiet()
+    /// Free from now on.
+    pub(crate) fn rest(&mut self) {
+        self.idle_since = Instant::now();
+    }
+
+    /// Whether the server still keeps it open, so that a request can be spent on it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.idle_since.elapsed() < IDLE_FOR && self.transport.is_quiet()
+    }
+
+    /// The same for one that was kept for the next request and has probably just been used.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.idle_since.elapsed() < SURELY_OPEN || self.is_open()
+    }
+
+    pub(super) fn idle_for(&self) -> Duration {
+        self.idle_since.elapsed()
     }
 
     /// Sends the head in the scratch and the body. Returns early, without an error, when the server
@@ -136,19 +166,41 @@ impl Connection {
     pub(crate) async fn send(&mut self, body: &[u8]) -> Result<(), NetFailure> {
         self.watchdog.moved();
         self.cut_short = true;
+        self.answered = false;
+        self.interim = 0;
+        self.input.clear();
+        self.consumed = 0;
         self.transport.expect_nothing_yet();
         let total = self.head.len() + body.len();
         let mut sent = 0;
         while sent < total {
-            let moved = poll_fn(|cx| self.poll_send(cx, body, sent)).await?;
-            match moved {
+            match poll_fn(|cx| self.poll_send(cx, body, sent)).await? {
                 Some(count) => sent += count,
+                None if self.only_interim().await? => {}
                 None => return Ok(()),
             }
             self.watchdog.moved();
         }
         self.cut_short = false;
         Ok(())
+    }
+
+    /// What the server said before it had the whole request: `true` when it was nothing final, such as
+    /// 100 Continue, and sending goes on; `false` when it is the answer, which is left to be read.
+    async fn only_interim(&mut self) -> Result<bool, NetFailure> {
+        loop {
+            self.receive_input(HEAD_READ, "sending the request", self.timeouts.stall).await?;
+            match self.parse_head(Method::Put, |head| head.status)? {
+                Some((100..200, length)) => {
+                    self.skip_interim(length)?;
+                    if self.input.is_empty() {
+                        return Ok(true);
+                    }
+                }
+                Some(_) => return Ok(false),
+                None => {}
+            }
+        }
     }
 
     /// `None`: the server spoke first.
@@ -194,41 +246,79 @@ impl Connection {
         read: impl FnOnce(&ResponseHead<'_>) -> T,
     ) -> Result<T, NetFailure> {
         let ask = if body_goes_to_a_slot { HEAD_READ } else { INPUT_READ };
-        self.input.clear();
-        self.consumed = 0;
+        let mut read = Some(read);
         self.watchdog.moved();
         loop {
-            let received =
-                poll_fn(|cx| self.poll_input(cx, ask, "awaiting the answer", self.timeouts.first_byte)).await?;
-            if received == 0 {
-                return Err(self.ended("awaiting the answer", None));
-            }
-            loop {
-                let parsed = parse_response(&self.input[self.consumed..], method)
-                    .map_err(|error| NetFailure::Malformed(error.to_string()))?;
-                let Some((head, length)) = parsed else { break };
-                if (100..200).contains(&head.status) {
+            let parsed = self.parse_head(method, |head| {
+                let is_interim = (100..200).contains(&head.status);
+                let read = if is_interim { None } else { read.take().map(|read| read(head)) };
+                (read, head.keep_alive, head.body)
+            })?;
+            match parsed {
+                Some(((Some(read), keep_alive, body), length)) => {
+                    self.keep_alive = keep_alive;
+                    self.expect_body(body);
                     self.consumed += length;
-                    continue;
+                    self.exchanges += 1;
+                    return Ok(read);
                 }
-                self.keep_alive = head.keep_alive;
-                self.body = match head.body {
-                    BodyLength::Length(bytes) => BodyLeft::Bytes(bytes),
-                    BodyLength::Chunked => {
-                        self.chunks = ChunkedDecoder::new();
-                        BodyLeft::Chunks
-                    }
-                    BodyLength::UntilClose => {
-                        self.keep_alive = false;
-                        BodyLeft::UntilClose
-                    }
-                };
-                let read = read(&head);
-                self.consumed += length;
-                self.exchanges += 1;
-                return Ok(read);
+                Some(((None, ..), length)) => self.skip_interim(length)?,
+                None => {
+                    self.receive_input(ask, "awaiting the answer", self.timeouts.first_byte).await?;
+                }
             }
         }
+    }
+
+    /// The head at the front of the input, if it is there whole, and its length.
+    fn parse_head<T>(
+        &self,
+        method: Method,
+        read: impl FnOnce(&ResponseHead<'_>) -> T,
+    ) -> Result<Option<(T, usize)>, NetFailure> {
+        let parsed = parse_response(&self.input[self.consumed..], method)
+            .map_err(|error| NetFailure::Malformed(error.to_string()))?;
+        Ok(parsed.map(|(head, length)| (read(&head), length)))
+    }
+
+    /// Drops an interim answer. A server that sends nothing else is not waited for.
+    fn skip_interim(&mut self, length: usize) -> Result<(), NetFailure> {
+        self.input.drain(..self.consumed + length);
+        self.consumed = 0;
+        self.interim += 1;
+        if self.interim > INTERIM_ANSWERS {
+            return Err(NetFailure::Malformed("it sends interim answers without end".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn expect_body(&mut self, body: BodyLength) {
+        self.body = match body {
+            BodyLength::Length(bytes) => BodyLeft::Bytes(bytes),
+            BodyLength::Chunked => {
+                self.chunks = ChunkedDecoder::new();
+                BodyLeft::Chunks
+            }
+            BodyLength::UntilClose => {
+                self.keep_alive = false;
+                BodyLeft::UntilClose
+            }
+        };
+    }
+
+    /// Receives more input; its end is an error.
+    async fn receive_input(&mut self, ask: usize, during: &'static str, patience: Duration) -> Result<(), NetFailure> {
+        let received = poll_fn(|cx| self.poll_input(cx, ask, during, patience)).await?;
+        if received == 0 {
+            return Err(self.ended(during, None));
+        }
+        self.answered = true;
+        Ok(())
+    }
+
+    /// Whether the request was cut short because the server answered before it had all of it.
+    pub(crate) fn was_cut_short(&self) -> bool {
+        self.cut_short
     }
 
     /// What is still to come of the body.
@@ -374,6 +464,8 @@ impl Connection {
                 return Poll::Pending;
             }
             self.lower_mark();
+            // So much does not come at once on this connection: half of it may.
+            self.low_water /= 2;
         }
         match self.watchdog.poll(cx, stall) {
             Poll::Ready(()) => Poll::Ready(NetFailure::TimedOut { during: "receiving the body", after: stall }),
@@ -381,8 +473,7 @@ impl Connection {
         }
     }
 
-    /// Raises the mark to what is worth waking for. It stays low once it has been seen not to be
-    /// reached.
+    /// Raises the mark to what is worth waking for, unless it has just been lowered.
     fn raise_mark(&mut self, wanted: u64) {
         let left = match self.body {
             BodyLeft::Bytes(left) => left.min(wanted),
@@ -427,10 +518,6 @@ impl Connection {
     /// The connection ended: before a byte of the answer, on a connection used before, it had
     /// probably been closed while idle.
     fn ended(&self, during: &'static str, source: Option<std::io::Error>) -> NetFailure {
-        if self.is_reused() && self.input.is_empty() {
-            NetFailure::Stale
-        } else {
-            NetFailure::Broken { during, source }
-        }
+        if self.is_reused() && !self.answered { NetFailure::Stale } else { NetFailure::Broken { during, source } }
     }
 }

@@ -46,6 +46,12 @@ impl Endpoint {
             )
             .with_hint("name a plain HTTP endpoint with --endpoint-url or AWS_ENDPOINT_URL"));
         };
+        if url.contains('@') {
+            // Not shown: what stands before the @ may be a password.
+            let message = "the endpoint URL holds an @: S3 takes no user name or password in a URL";
+            return Err(Error::new(ErrorKind::Config, message)
+                .with_hint("give credentials through AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"));
+        }
         let refuse = |why: &str| {
             Error::new(ErrorKind::Config, format!("the endpoint URL {url:?} is unusable: {why}"))
                 .with_hint("it looks like http://host:port")
@@ -57,14 +63,6 @@ impl Endpoint {
             _ => return Err(refuse("it has no http:// before the host")),
         }
         let authority = uri.authority().ok_or_else(|| refuse("it names no host"))?;
-        if authority.as_str().contains('@') {
-            // Not shown: what stands before the @ may be a password.
-            return Err(Error::new(
-                ErrorKind::Config,
-                "the endpoint URL holds a user name or password, which S3 does not use",
-            )
-            .with_hint("give credentials through AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"));
-        }
         if uri.query().is_some() {
             return Err(refuse("it has a query"));
         }
@@ -166,8 +164,10 @@ mod tests {
             let error = endpoint(url, AddressingStyle::Auto).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Config, "{url}");
         }
-        let error = endpoint("http://u:hidden@h", AddressingStyle::Auto).unwrap_err();
-        assert!(!error.to_string().contains("hidden"));
+        for url in ["http://u:hidden@h", "https://u:hidden@h", "http://u:hid den@h", "u:hidden@h"] {
+            let error = endpoint(url, AddressingStyle::Auto).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("hid"), "{error}");
+        }
     }
 
     #[test]

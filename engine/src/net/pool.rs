@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
 use super::address::AddressBook;
-use super::connection::{Connection, Timeouts};
+use super::connection::{Connection, IDLE_FOR, Timeouts};
 use super::endpoint::Authority;
 use super::failure::NetFailure;
 use super::transport::Transport;
 
-/// S3 closes connections that have been idle for some twenty seconds.
-const IDLE_FOR: Duration = Duration::from_secs(15);
+/// The least that one of several addresses is given to answer.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Below this round trip the server is near, and a small send buffer holds all that is in flight.
 const NEAR: Duration = Duration::from_millis(3);
@@ -82,7 +82,7 @@ impl ConnectionPool {
     /// An open connection: an idle one, or else a new one.
     pub(crate) async fn take(&self, authority: &Authority) -> Result<Connection, NetFailure> {
         while let Some(connection) = self.pop(authority) {
-            if connection.idle_since.elapsed() < IDLE_FOR && connection.is_quiet() {
+            if connection.is_open() {
                 return Ok(connection);
             }
         }
@@ -91,16 +91,12 @@ impl ConnectionPool {
 
     /// A new connection, whatever is idle: for what a stale one could not do.
     pub(crate) async fn connect(&self, authority: &Authority) -> Result<Connection, NetFailure> {
-        let connected = tokio::time::timeout(self.timeouts.connect, self.reach(authority)).await;
+        let connected = self.reach(authority).await;
         let stream = match connected {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(failure)) => {
+            Ok(stream) => stream,
+            Err(failure) => {
                 self.addresses.forget(authority);
                 return Err(failure);
-            }
-            Err(_) => {
-                self.addresses.forget(authority);
-                return Err(NetFailure::TimedOut { during: "connecting", after: self.timeouts.connect });
             }
         };
         self.opened.fetch_add(1, Ordering::Relaxed);
@@ -113,7 +109,6 @@ impl ConnectionPool {
         if !connection.is_reusable() {
             return;
         }
-        connection.idle_since = Instant::now();
         connection.count_socket_memory();
         let mut idle = self.lock();
         let kept = match idle.get_mut(authority) {
@@ -129,7 +124,7 @@ impl ConnectionPool {
     pub(crate) fn close_idle(&self) {
         let mut idle = self.lock();
         for kept in idle.values_mut() {
-            kept.retain(|connection| connection.idle_since.elapsed() < IDLE_FOR);
+            kept.retain(|connection| connection.idle_for() < IDLE_FOR);
         }
         idle.retain(|_, kept| !kept.is_empty());
     }
@@ -139,22 +134,27 @@ impl ConnectionPool {
     }
 
     async fn reach(&self, authority: &Authority) -> Result<TcpStream, NetFailure> {
-        let mut last = None;
-        for address in self.addresses.addresses(authority).await? {
+        let addresses = self.addresses.addresses(authority).await?;
+        let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+        // One address that swallows packets must not use up the time of the others.
+        let patience = (self.timeouts.connect / count).max(LEAST_PATIENCE.min(self.timeouts.connect));
+        let mut last =
+            NetFailure::Resolve { host: authority.host.clone(), source: io::Error::from(io::ErrorKind::NotFound) };
+        for address in addresses {
             let started = Instant::now();
-            let connected = TcpStream::connect(address).await;
+            let connected = tokio::time::timeout(patience, TcpStream::connect(address)).await;
             // A connection is made in one round trip.
             let is_near = started.elapsed() < NEAR;
-            match connected.and_then(|stream| self.prepare(&stream, is_near).map(|()| stream)) {
-                Ok(stream) => return Ok(stream),
-                Err(source) => last = Some((address, source)),
+            match connected {
+                Ok(Ok(stream)) => match self.prepare(&stream, is_near) {
+                    Ok(()) => return Ok(stream),
+                    Err(source) => last = NetFailure::Connect { address: address.to_string(), source },
+                },
+                Ok(Err(source)) => last = NetFailure::Connect { address: address.to_string(), source },
+                Err(_) => last = NetFailure::TimedOut { during: "connecting", after: patience },
             }
         }
-        let (address, source) = match last {
-            Some((address, source)) => (address.to_string(), source),
-            None => (authority.to_string(), io::Error::from(io::ErrorKind::NotFound)),
-        };
-        Err(NetFailure::Connect { address, source })
+        Err(last)
     }
 
     fn prepare(&self, stream: &TcpStream, is_near: bool) -> io::Result<()> {

@@ -6,10 +6,12 @@
 //! Memory is asked for before a place is: who has a place never waits for memory, so the two cannot
 //! lock each other. A request that must wait for memory all the same gives its place up meanwhile.
 //!
-//! Memory is lent from two halves. What an object needs before its size is known comes from the
-//! first half and is delivered or dropped without asking for more; what a larger object needs beyond
-//! that comes from the second half, all of it at once. So nobody waits for memory while holding some
-//! of the half that it waits for, and the halves cannot lock each other.
+//! Memory is lent from three shares, by what gives it back. *Passing* memory (half the budget) holds
+//! bytes on their way through: stages, parts read for an upload, the window of an ordered stream; the
+//! engine alone gives it back. *Undelivered* memory (a quarter) holds objects that the caller has yet
+//! to take; whatever else the caller does meanwhile with the client must not need it. What an object
+//! needs beyond its first part comes from the *rest* (a quarter), all of it at once, so nobody waits
+//! for memory while holding some of the share that it waits for.
 
 use std::sync::Arc;
 
@@ -26,7 +28,7 @@ pub(crate) struct RequestPermit {
 /// Gives its bytes back when dropped.
 pub(crate) struct MemoryPermit {
     permit: OwnedSemaphorePermit,
-    /// What came from the other half.
+    /// What came from another share.
     more: Option<OwnedSemaphorePermit>,
 }
 
@@ -47,19 +49,36 @@ impl MemoryPermit {
 
 pub(crate) struct Admission {
     requests: Arc<Semaphore>,
-    first: Arc<Semaphore>,
-    rest: Arc<Semaphore>,
-    half: u32,
+    passing: Share,
+    undelivered: Share,
+    rest: Share,
+}
+
+/// A part of the budget. A need above the share is granted when all of it is free: it must be met
+/// some time.
+struct Share {
+    free: Arc<Semaphore>,
+    pages: u32,
+}
+
+impl Share {
+    fn new(bytes: u64) -> Share {
+        let pages = pages(bytes).max(1);
+        Share { free: Arc::new(Semaphore::new(pages as usize)), pages }
+    }
+
+    async fn lend(&self, bytes: u64) -> MemoryPermit {
+        MemoryPermit { permit: acquire(&self.free, pages(bytes).min(self.pages)).await, more: None }
+    }
 }
 
 impl Admission {
     pub(crate) fn new(requests: usize, memory: u64) -> Admission {
-        let half = pages(memory / 2).max(1);
         Admission {
             requests: Arc::new(Semaphore::new(requests)),
-            first: Arc::new(Semaphore::new(half as usize)),
-            rest: Arc::new(Semaphore::new(half as usize)),
-            half,
+            passing: Share::new(memory / 2),
+            undelivered: Share::new(memory / 4),
+            rest: Share::new(memory / 4),
         }
     }
 
@@ -68,28 +87,33 @@ impl Admission {
         RequestPermit { _permit: acquire(&self.requests, 1).await }
     }
 
-    /// Room for `bytes` that will be delivered or dropped without asking for more. A need above half
-    /// the budget is granted when that half is free: it must be met some time.
+    /// Room for bytes that pass through.
     pub(crate) async fn memory(&self, bytes: u64) -> MemoryPermit {
-        MemoryPermit { permit: acquire(&self.first, pages(bytes).min(self.half)).await, more: None }
+        self.passing.lend(bytes).await
     }
 
     /// The same, if it can be had at once.
     pub(crate) fn memory_at_once(&self, bytes: u64) -> Option<MemoryPermit> {
-        let count = pages(bytes).min(self.half);
-        let permit = Arc::clone(&self.first).try_acquire_many_owned(count).ok()?;
+        let count = pages(bytes).min(self.passing.pages);
+        let permit = Arc::clone(&self.passing.free).try_acquire_many_owned(count).ok()?;
         Some(MemoryPermit { permit, more: None })
     }
 
-    /// Room for what a large object needs beyond its first part.
-    pub(crate) async fn more_memory(&self, bytes: u64) -> MemoryPermit {
-        MemoryPermit { permit: acquire(&self.rest, pages(bytes).min(self.half)).await, more: None }
+    /// Room for the first part of an object that is kept until the caller takes it.
+    pub(crate) async fn undelivered(&self, bytes: u64) -> MemoryPermit {
+        self.undelivered.lend(bytes).await
+    }
+
+    /// Room for what such an object needs beyond its first part.
+    pub(crate) async fn more_undelivered(&self, bytes: u64) -> MemoryPermit {
+        self.rest.lend(bytes).await
     }
 
     /// Places and bytes that are free, for tests that look for leaks.
     #[cfg(test)]
     pub(crate) fn free(&self) -> (usize, u64) {
-        let pages = self.first.available_permits() + self.rest.available_permits();
+        let shares = [&self.passing, &self.undelivered, &self.rest];
+        let pages: usize = shares.map(|share| share.free.available_permits()).iter().sum();
         (self.requests.available_permits(), pages as u64 * PAGE)
     }
 }
@@ -126,11 +150,11 @@ mod tests {
     #[tokio::test]
     async fn a_need_above_the_budget_is_met_alone() {
         let admission = Admission::new(1, 8 * PAGE);
-        let large = admission.more_memory(1 << 40).await;
-        let other = tokio::time::timeout(Duration::from_millis(20), admission.more_memory(1)).await;
+        let large = admission.more_undelivered(1 << 40).await;
+        let other = tokio::time::timeout(Duration::from_millis(20), admission.more_undelivered(1)).await;
         assert!(other.is_err());
         drop(large);
-        admission.more_memory(1).await;
+        admission.more_undelivered(1).await;
     }
 
     #[tokio::test]

@@ -1,9 +1,10 @@
 //! Buckets: made, removed, listed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Engine;
-use super::request::{Call, Subject, sha256};
+use super::request::{Call, Subject, head_only, sha256};
 use crate::error::{Error, ErrorKind, Result};
 use crate::wire::request::Method;
 use crate::wire::xml::{parse_list_buckets, write_create_bucket};
@@ -19,15 +20,13 @@ pub(crate) async fn create(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     let mut body = Vec::new();
     write_create_bucket(&mut body, &engine.config.region);
     let call = Call { body: &body, payload: sha256(&body), ..Call::new(Method::Put) };
-    engine.ask(&subject, &call, ANSWER_BYTES, |_| ()).await?;
-    Ok(())
+    engine.ask(&subject, &call, ANSWER_BYTES, |_| (), head_only).await
 }
 
 pub(crate) async fn delete(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     engine.keep_house();
     let subject = Subject::bucket(engine, "delete bucket", bucket)?;
-    engine.ask(&subject, &Call::new(Method::Delete), ANSWER_BYTES, |_| ()).await?;
-    Ok(())
+    engine.ask(&subject, &Call::new(Method::Delete), ANSWER_BYTES, |_| (), head_only).await
 }
 
 pub(crate) async fn list(engine: &Arc<Engine>) -> Result<Vec<ListedBucket>> {
@@ -35,17 +34,19 @@ pub(crate) async fn list(engine: &Arc<Engine>) -> Result<Vec<ListedBucket>> {
     let subject = Subject::service(engine, "list buckets");
     let mut buckets = Vec::new();
     let mut token: Option<String> = None;
+    let mut tokens = HashSet::new();
     loop {
         let query = token.as_deref().map(|token| [("continuation-token", token)]);
         let call = Call { query: query.as_ref().map_or(&[], |query| &query[..]), ..Call::new(Method::Get) };
-        let (answer, ()) = engine.ask(&subject, &call, ANSWER_BYTES, |_| ()).await?;
-        let page = parse_list_buckets(&answer).map_err(|error| {
-            subject.explain(Error::new(ErrorKind::Protocol, "the list cannot be read").with_source(error))
-        })?;
+        let page = engine.ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_list_buckets(&answer)).await?;
         buckets.extend(page.buckets);
         match page.continuation_token {
-            Some(next) if token.as_deref() != Some(&next) => token = Some(next),
-            _ => return Ok(buckets),
+            Some(next) if tokens.insert(next.clone()) => token = Some(next),
+            Some(_) => {
+                let message = "the server sent the same continuation token twice";
+                return Err(subject.explain(Error::new(ErrorKind::Protocol, message)));
+            }
+            None => return Ok(buckets),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::request::{Call, Subject, sha256};
+use super::request::{Call, Subject, head_only, sha256};
 use super::workers::run_together;
 use crate::error::{Error, ErrorKind, Result};
 use crate::wire::checksum::content_md5;
@@ -22,8 +22,7 @@ const ANSWER_BYTES: usize = 8 << 20;
 pub(crate) async fn delete(engine: &Arc<Engine>, bucket: &str, key: &str) -> Result<()> {
     engine.keep_house();
     let subject = Subject::key(engine, "delete", bucket, key)?;
-    engine.ask(&subject, &Call::new(Method::Delete), ANSWER_BYTES, |_| ()).await?;
-    Ok(())
+    engine.ask(&subject, &Call::new(Method::Delete), ANSWER_BYTES, |_| (), head_only).await
 }
 
 /// Deletes many objects and returns those that the server would not delete.
@@ -74,10 +73,7 @@ async fn delete_batch(engine: &Arc<Engine>, subject: &Subject, keys: &[String]) 
         payload: sha256(&body),
         ..Call::new(Method::Post)
     };
-    let (answer, ()) = engine.ask(subject, &call, ANSWER_BYTES, |_| ()).await?;
-    parse_delete_result(&answer).map_err(|error| {
-        subject.explain(Error::new(ErrorKind::Protocol, "the answer cannot be read").with_source(error))
-    })
+    engine.ask(subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_delete_result(&answer)).await
 }
 
 fn as_failure(key: String, error: &Error) -> DeleteFailure {

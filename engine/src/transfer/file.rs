@@ -9,13 +9,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buffer::Slot;
 use crate::error::{Error, ErrorKind, Result};
-
-/// Tells apart the temporaries of one process.
-static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// The longest file name of the file systems in use.
 const NAME_MAX: usize = 255;
@@ -90,22 +86,31 @@ fn create(target: PathBuf, make_folders: bool) -> Result<PartialFile> {
         }
         _ => {}
     }
-    let temporary = temporary_name(&target)?;
-    let mut opened = open_new(&temporary);
+    let (mut temporary, mut opened) = open_temporary(&target)?;
     if make_folders
         && matches!(&opened, Err(error) if error.kind() == io::ErrorKind::NotFound)
-        && let Some(folder) = temporary.parent()
+        && let Some(folder) = target.parent()
     {
         std::fs::create_dir_all(folder)
             .map_err(|error| Error::io(format!("the folder {} cannot be made", folder.display()), error))?;
-        opened = open_new(&temporary);
+        (temporary, opened) = open_temporary(&target)?;
     }
     let file = opened.map_err(|error| cannot_write(&target, error))?;
     Ok(PartialFile { file, temporary: Temporary(Some(temporary)), target })
 }
 
-fn open_new(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create_new(true).open(path)
+/// Opens a new file under a name that nobody has; one that a killed process left is passed over.
+fn open_temporary(target: &Path) -> Result<(PathBuf, io::Result<File>)> {
+    let mut tries = 0;
+    loop {
+        let path = temporary_name(target)?;
+        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
+        tries += 1;
+        match &opened {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < 8 => {}
+            _ => return Ok((path, opened)),
+        }
+    }
 }
 
 fn rename(mut temporary: Temporary, target: &Path) -> Result<()> {
@@ -115,13 +120,12 @@ fn rename(mut temporary: Temporary, target: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `.name.PID-N.wirespeed-partial` beside the target, the name cut where all would be too long.
+/// `.name.RANDOM.wirespeed-partial` beside the target, the name cut where all would be too long.
 fn temporary_name(target: &Path) -> Result<PathBuf> {
     let name = target
         .file_name()
         .ok_or_else(|| Error::new(ErrorKind::Config, format!("{} does not name a file", target.display())))?;
-    let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let ending = format!(".{}-{serial}.wirespeed-partial", std::process::id());
+    let ending = format!(".{:08x}.wirespeed-partial", fastrand::u32(..));
     let name = name.to_string_lossy();
     let mut cut = name.len().min(NAME_MAX - 1 - ending.len());
     while !name.is_char_boundary(cut) {

@@ -15,7 +15,6 @@ use super::file::PartialFile;
 use super::head::ObjectInfo;
 use super::ordered;
 use super::part::{Begun, RangeText, Sink, Source, reserve};
-use super::refusal::Failure;
 use super::request::{Attempts, Call, Subject};
 use super::version::{Accepted, Version, accept_range};
 use super::workers::run_together;
@@ -252,6 +251,9 @@ pub(crate) async fn open(
         match begun.await {
             Ok((exchange, (arriving, version, info))) => {
                 let wanted = range.start..range.end.min(version.size);
+                if let Some(progress) = &progress {
+                    progress.expect(wanted.end - wanted.start);
+                }
                 let source = Source { engine: Arc::clone(engine), subject, version, progress };
                 if wanted.is_empty() {
                     exchange.end(engine, 0, kept);
@@ -262,7 +264,7 @@ pub(crate) async fn open(
                 let begun = Begun { exchange, attempts };
                 return Ok(Opened { source, info, wanted, first: Some((part, begun)) });
             }
-            Err(Failure { object_size: Some(0), .. }) if range.start == 0 => {
+            Err(failure) if range.start == 0 && failure.says_empty() => {
                 let version = Version { size: 0, etag: None, version_id: None, last_modified: None };
                 let source = Source { engine: Arc::clone(engine), subject, version, progress };
                 let info = ObjectInfo::default();

@@ -126,12 +126,12 @@ impl Getter {
     /// known, since the bytes come with the answer, and for what a larger object needs after that.
     async fn buffer(&mut self, key: &str) -> Result<(Object, MemoryPermit)> {
         let first = self.engine.pace.part_size();
-        let mut permit = self.engine.pace.admission.memory(first).await;
+        let mut permit = self.engine.pace.admission.undelivered(first).await;
         let mut opened = self.open(key).await?;
         let length = opened.length();
         match (length.checked_sub(first), &mut opened.first) {
             (Some(more @ 1..), Some((_, begun))) => {
-                let more = self.engine.pace.admission.more_memory(more);
+                let more = self.engine.pace.admission.more_undelivered(more);
                 permit.join(begun.exchange.wait_for_memory(&self.engine, more).await);
             }
             _ => permit.shrink(length),

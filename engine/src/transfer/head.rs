@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Engine;
-use super::request::{Call, Subject};
+use super::request::{Call, Subject, head_only};
 use crate::error::Result;
 use crate::wire::request::Method;
 use crate::wire::response::ResponseHead;
@@ -67,9 +67,8 @@ pub(crate) async fn head(engine: &Arc<Engine>, bucket: &str, key: &str) -> Resul
 /// The same on behalf of another operation, whose name then stands in errors.
 pub(crate) async fn head_as(engine: &Arc<Engine>, subject: &Subject) -> Result<ObjectInfo> {
     let call = Call::new(Method::Head);
-    let (_, info) =
-        engine.ask(subject, &call, 0, |head| ObjectInfo::of(head, head.content_length.unwrap_or(0))).await?;
-    Ok(info)
+    let read = |head: &ResponseHead<'_>| ObjectInfo::of(head, head.content_length.unwrap_or(0));
+    engine.ask(subject, &call, 0, read, head_only).await
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! caller does. A listing ends when the server says so, never on a count; an error is an error, not
 //! a shorter list.
 
+use std::collections::HashSet;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -82,7 +84,12 @@ impl List {
 
     /// The pages, fetched one ahead. Nothing is sent before the first is asked for.
     pub fn pages(self) -> Pages {
-        Pages { list: Arc::new(self), state: State::Start }
+        Pages { list: Arc::new(self), state: State::Start, tokens: HashSet::new() }
+    }
+
+    fn turns_in_circles(&self) -> Error {
+        let message = "the listing does not move on: the server sent the same continuation token twice";
+        Error::new(ErrorKind::Protocol, message).with_context("list", &self.bucket, "")
     }
 
     async fn page(self: Arc<Self>, token: Option<String>) -> Result<ListPage> {
@@ -105,17 +112,7 @@ impl List {
             None => {}
         }
         let call = Call { query: &query, ..Call::new(Method::Get) };
-        let (document, ()) = engine.ask(&subject, &call, PAGE_BYTES, |_| ()).await?;
-        let page = parse_list_objects_v2(&document).map_err(|error| {
-            subject.explain(Error::new(ErrorKind::Protocol, "the listing cannot be read").with_source(error))
-        })?;
-        if token.is_some() && page.next_continuation_token == token {
-            return Err(subject.explain(Error::new(
-                ErrorKind::Protocol,
-                "the listing does not move on: the server sent the same token twice",
-            )));
-        }
-        Ok(page)
+        engine.ask(&subject, &call, PAGE_BYTES, |_| (), |document, ()| parse_list_objects_v2(&document)).await
     }
 }
 
@@ -123,6 +120,8 @@ impl List {
 pub struct Pages {
     list: Arc<List>,
     state: State,
+    /// Hashes of the tokens that have come: a listing that returns to one would never end.
+    tokens: HashSet<u64>,
 }
 
 enum State {
@@ -168,7 +167,13 @@ impl Stream for Pages {
             }
         };
         self.state = match page.next_continuation_token {
-            Some(token) if page.is_truncated => self.ask(Some(token)),
+            Some(token) if page.is_truncated => {
+                if !self.tokens.insert(BuildHasherDefault::<DefaultHasher>::default().hash_one(&token)) {
+                    self.state = State::End;
+                    return Poll::Ready(Some(Err(self.list.turns_in_circles())));
+                }
+                self.ask(Some(token))
+            }
             _ => State::End,
         };
         Poll::Ready(Some(Ok(Page { objects: page.objects, prefixes: page.prefixes })))

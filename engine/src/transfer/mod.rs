@@ -6,6 +6,7 @@
 //! the slot that a part was given ([`part`]), and nowhere else.
 
 pub(crate) mod bucket;
+mod cleanup;
 pub(crate) mod delete;
 pub(crate) mod file;
 pub(crate) mod get;
@@ -26,7 +27,7 @@ mod workers;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use cleanup::Cleanups;
 
 use crate::buffer;
 use crate::config::Config;
@@ -39,9 +40,6 @@ use crate::wire::sign::Signer;
 /// How often idle connections and memory are looked through.
 const TICK: Duration = Duration::from_secs(5);
 
-/// How many tasks may be cleaning up at once; far above what a client can have.
-const CLEANUPS: u32 = 1 << 20;
-
 /// What all verbs of one client share.
 pub(crate) struct Engine {
     pub(crate) config: Config,
@@ -52,8 +50,7 @@ pub(crate) struct Engine {
     pub(crate) pace: Pace,
     pub(crate) counters: Counters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
-    /// A permit is held by every task that cleans up after a cancelled operation.
-    cleanups: Arc<Semaphore>,
+    pub(crate) cleanups: Cleanups,
     ticking: std::sync::atomic::AtomicBool,
 }
 
@@ -75,7 +72,7 @@ impl Engine {
             memory,
             counters: Counters::default(),
             observer,
-            cleanups: Arc::new(Semaphore::new(CLEANUPS as usize)),
+            cleanups: Cleanups::default(),
             ticking: std::sync::atomic::AtomicBool::new(false),
         }
     }
@@ -110,26 +107,13 @@ impl Engine {
         });
     }
 
-    /// Runs `work` to its end even when the operation that asked for it is gone.
-    pub(crate) fn clean_up(self: &Arc<Engine>, work: impl Future<Output = ()> + Send + 'static) {
-        // Without a runtime the process is ending, and nothing can be sent any more.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let Ok(permit) = Arc::clone(&self.cleanups).try_acquire_owned() else { return };
-        runtime.spawn(async move {
-            work.await;
-            drop(permit);
-        });
-    }
-
     /// Waits for what is being cleaned up, for at most `patience`.
     pub(crate) async fn settle(&self, patience: Duration) -> Result<()> {
         use crate::error::{Error, ErrorKind};
-        match tokio::time::timeout(patience, self.cleanups.acquire_many(CLEANUPS)).await {
-            Ok(_) => Ok(()),
-            Err(_) => {
-                Err(Error::new(ErrorKind::Timeout, format!("cleaning up took longer than {} ms", patience.as_millis())))
-            }
-        }
+        tokio::time::timeout(patience, self.cleanups.settled()).await.map_err(|_| {
+            Error::new(ErrorKind::Timeout, format!("cleaning up took longer than {} ms", patience.as_millis()))
+                .with_hint("multipart uploads may still be stored")
+        })
     }
 }
 

@@ -14,7 +14,7 @@ use super::version::{Accepted, Version, accept_range, changed};
 use crate::buffer::Slot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, Progress};
-use crate::net::Connection;
+use crate::net::{BodyLeft, Connection};
 use crate::pace::MemoryPermit;
 use crate::wire::request::Method;
 
@@ -158,6 +158,11 @@ impl Source {
             if let Some(progress) = &self.progress {
                 progress.add_bytes(moved);
             }
+        }
+        if exchange.connection.body_left() == BodyLeft::Chunks
+            && exchange.connection.receive_document(0).await?.is_none()
+        {
+            return Err(Failure::never(Error::new(ErrorKind::Integrity, "the body is longer than its range")));
         }
         exchange.end(&self.engine, end - begin, kept);
         Ok(())

@@ -27,6 +27,16 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// A range from the first byte on that cannot be met: there is no first byte.
+    pub(crate) fn says_empty(&self) -> bool {
+        match self.object_size {
+            Some(size) => size == 0,
+            None => self.error.status() == Some(416) && self.error.code() == Some("InvalidRange"),
+        }
+    }
+}
+
 impl From<NetFailure> for Failure {
     fn from(failure: NetFailure) -> Failure {
         let (kind, retry, hint) = match &failure {
@@ -119,7 +129,8 @@ fn verdict(status: u16, code: &str) -> Verdict {
     const CHECK_CLOCK: &str = "set this machine's clock";
     const CHECK_SECRET: &str = "check the secret access key and the region";
     match (status, code) {
-        (_, "SlowDown" | "Throttling" | "ThrottlingException" | "RequestLimitExceeded") | (429 | 503, _) => new(
+        (_, "SlowDown" | "ServiceUnavailable" | "Throttling" | "ThrottlingException" | "RequestLimitExceeded")
+        | (429 | 503, _) => new(
             K::Throttled,
             Retry::Throttled(None),
             "the server asks for fewer requests",

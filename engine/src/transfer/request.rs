@@ -9,14 +9,14 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Instrument;
 
 use super::Engine;
-use super::refusal::{Failure, Refusal};
+use super::refusal::{Failure, Refusal, failed_inside_success};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
 use crate::net::{BodyLeft, Connection, Location, NetFailure, check_bucket, check_key};
 use crate::pace::{MemoryPermit, RequestPermit, Retry};
 use crate::wire::request::{Method, Payload, Request, write_request};
 use crate::wire::response::ResponseHead;
-use crate::wire::xml::parse_error;
+use crate::wire::xml::{XmlError, parse_error};
 
 /// S3's error documents are under 1 KiB; what is longer is not one.
 const ERROR_DOCUMENT: usize = 64 * 1024;
@@ -129,8 +129,10 @@ impl Exchange {
             });
         }
         drop(self.permit);
-        if self.connection.is_reusable() {
-            *kept = Some(self.connection);
+        let mut connection = self.connection;
+        if connection.is_reusable() {
+            connection.rest();
+            *kept = Some(connection);
         }
     }
 }
@@ -150,8 +152,8 @@ impl Engine {
         let permit = self.pace.admission.request().await;
         let authority = &subject.location.authority;
         let mut connection = match kept.take() {
-            Some(connection) if !attempts.wants_new_connection() => connection,
             _ if attempts.wants_new_connection() => self.connections.connect(authority).await?,
+            Some(connection) if connection.is_fresh() => connection,
             _ => self.connections.take(authority).await?,
         };
         let request = Request {
@@ -187,6 +189,10 @@ impl Engine {
                 (head.status, read)
             })
             .await?;
+        if connection.was_cut_short() && read.is_ok() {
+            // A success that came before the whole body cannot be an answer to it.
+            return Err(NetFailure::Broken { during: "sending the request", source: None }.into());
+        }
         let timing = started.map(|started| Timing { started, first_byte: started.elapsed() });
         let operation = subject.operation;
         let exchange = Exchange { connection, permit: Some(permit), operation, status, timing };
@@ -242,24 +248,28 @@ impl Engine {
         }
     }
 
-    /// One request whose answer is a small document, tried until it succeeds or should not be.
-    pub(crate) async fn ask<T>(
+    /// One request whose answer is a small document of at most `most` bytes, tried until it is
+    /// answered or should not be. `read` takes what is wanted of the head, `parse` the document; an
+    /// error that comes as the document of a success is judged like any other.
+    pub(crate) async fn ask<H, T>(
         self: &Arc<Engine>,
         subject: &Subject,
         call: &Call<'_>,
         most: usize,
-        read: impl Fn(&ResponseHead<'_>) -> T,
-    ) -> Result<(Vec<u8>, T)> {
-        self.ask_until_answered(subject, call, most, read).instrument(subject.span()).await
+        read: impl Fn(&ResponseHead<'_>) -> H,
+        parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
+    ) -> Result<T> {
+        self.ask_until_answered(subject, call, most, read, parse).instrument(subject.span()).await
     }
 
-    async fn ask_until_answered<T>(
+    async fn ask_until_answered<H, T>(
         self: &Arc<Engine>,
         subject: &Subject,
         call: &Call<'_>,
         most: usize,
-        read: impl Fn(&ResponseHead<'_>) -> T,
-    ) -> Result<(Vec<u8>, T)> {
+        read: impl Fn(&ResponseHead<'_>) -> H,
+        parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
+    ) -> Result<T> {
         let mut attempts = Attempts::new();
         let mut kept = None;
         loop {
@@ -267,7 +277,8 @@ impl Engine {
             let answered = async {
                 let (exchange, head) =
                     self.exchange(subject, call, &attempts, &mut kept, |head| Ok(read(head))).await?;
-                Ok((self.document(exchange, most, &mut kept).await?, head))
+                let document = self.document(exchange, most, &mut kept).await?;
+                parse(document, head).map_err(unreadable)
             };
             match answered.await {
                 Ok(answer) => {
@@ -276,9 +287,24 @@ impl Engine {
                     return Ok(answer);
                 }
                 Err(failure) => {
-                    attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?
+                    attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?;
                 }
             }
+        }
+    }
+}
+
+/// An answer that says nothing beyond its head.
+pub(crate) fn head_only<H>(_document: Vec<u8>, head: H) -> Result<H, XmlError> {
+    Ok(head)
+}
+
+/// A success whose document is an error, or is none.
+pub(crate) fn unreadable(error: XmlError) -> Failure {
+    match error {
+        XmlError::Service(body) => failed_inside_success(*body),
+        error => {
+            Failure::backoff(Error::new(ErrorKind::Protocol, "the server's answer cannot be read").with_source(error))
         }
     }
 }
@@ -286,21 +312,29 @@ impl Engine {
 /// The attempts made at one part, and the waits between them.
 pub(crate) struct Attempts {
     made: u32,
+    /// All requests, those on connections that turned out to be closed included.
+    tries: u32,
     new_connection: bool,
     started: Instant,
 }
 
 impl Attempts {
     pub(crate) fn new() -> Attempts {
-        Attempts { made: 0, new_connection: false, started: Instant::now() }
+        Attempts { made: 0, tries: 0, new_connection: false, started: Instant::now() }
     }
 
     pub(crate) fn begin(&mut self) {
         self.made += 1;
+        self.tries += 1;
     }
 
     pub(crate) fn made(&self) -> u32 {
         self.made
+    }
+
+    /// Whether an earlier request may have reached the server.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.tries > 1
     }
 
     /// The last attempt found an idle connection closed; others may be closed as well.
@@ -323,10 +357,15 @@ impl Attempts {
     /// Waits until it is time for the next attempt, or gives the failure back when there is to be
     /// none.
     pub(crate) async fn after(&mut self, engine: &Engine, failure: Failure) -> Result<(), Failure> {
-        match engine.pace.retries.next(failure.retry, self.made) {
+        // A connection that was new cannot have been closed while idle.
+        let retry = match failure.retry {
+            Retry::AtOnce if self.new_connection => Retry::Backoff,
+            retry => retry,
+        };
+        match engine.pace.retries.next(retry, self.made) {
             Some(wait) => {
                 tracing::debug!(error = %failure.error, attempt = self.made, ?wait, "trying again");
-                self.new_connection = failure.retry == Retry::AtOnce;
+                self.new_connection = retry == Retry::AtOnce;
                 if self.new_connection {
                     // A stale connection says nothing about the request.
                     self.made -= 1;

@@ -13,13 +13,14 @@ use bytes::Bytes;
 use tracing::Instrument;
 
 use super::Engine;
+use super::cleanup::Cleanup;
 use super::file::{SourceFile, on_blocking_thread};
 use super::head::head_as;
 use super::part::reserve;
 use super::put::PutOutcome;
-use super::refusal::{Failure, failed_inside_success};
-use super::request::{Attempts, Call, Subject, sha256};
-use super::workers::run_together;
+use super::refusal::failed_inside_success;
+use super::request::{Attempts, Call, Subject, head_only, sha256, unreadable};
+use super::workers::{lost, run_together};
 use crate::buffer::Slot;
 use crate::config::PayloadSigning;
 use crate::error::{Error, ErrorKind, Result};
@@ -83,6 +84,9 @@ impl Upload {
         let plan = upload_plan(self.content.size(), self.engine.pace.part_size(), config.multipart_threshold)
             .map_err(|error| self.subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
         let progress = self.progress.clone();
+        if let Some(progress) = &progress {
+            progress.expect(self.content.size());
+        }
         let span = self.subject.span();
         let sent = async {
             match plan {
@@ -268,9 +272,7 @@ impl Upload {
                 match parse_complete_multipart(&answer) {
                     Ok(CompletedUpload::Done { etag, .. }) => Ok(PutOutcome { etag, version_id, parts }),
                     Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
-                    Err(error) => Err(Failure::backoff(
-                        Error::new(ErrorKind::Protocol, "the answer cannot be read").with_source(error),
-                    )),
+                    Err(error) => Err(unreadable(error)),
                 }
             };
             let failure = match completed.await {
@@ -281,12 +283,13 @@ impl Upload {
                 Err(failure) => failure,
             };
             // An earlier attempt may have completed the upload and only its answer been lost.
-            if attempts.made() > 1 && failure.error.code() == Some("NoSuchUpload") {
-                let ending = format!("-{parts}\"");
-                let found = head_as(&self.engine, &self.subject).await?;
-                if found.size == size && found.etag.as_ref().is_some_and(|e| e.ends_with(&ending)) {
-                    return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts });
-                }
+            if attempts.is_repeated()
+                && failure.error.code() == Some("NoSuchUpload")
+                && let Ok(found) = head_as(&self.engine, &self.subject).await
+                && found.size == size
+                && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{parts}\"")))
+            {
+                return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts });
             }
             attempts.after(&self.engine, failure).await.map_err(|failure| self.subject.explain(failure.error))?;
         }
@@ -298,28 +301,35 @@ struct StartedUpload {
     engine: Arc<Engine>,
     subject: Subject,
     upload_id: String,
-    armed: bool,
+    /// Until it is completed or aborted there is something to clean up.
+    pending: Option<Cleanup>,
 }
 
 impl StartedUpload {
+    /// The request runs to its end even when nobody waits for it any more: an upload whose id never
+    /// arrived could not be aborted.
     async fn start(engine: &Arc<Engine>, subject: &Subject) -> Result<StartedUpload> {
-        let call = Call { query: &[("uploads", "")], ..Call::new(Method::Post) };
-        let (answer, ()) = engine.ask(subject, &call, ANSWER_BYTES, |_| ()).await?;
-        let upload_id = parse_initiate_multipart(&answer).map_err(|error| {
-            subject.explain(Error::new(ErrorKind::Protocol, "the upload's id cannot be read").with_source(error))
-        })?;
-        Ok(StartedUpload { engine: Arc::clone(engine), subject: subject.clone(), upload_id, armed: true })
+        let (engine, subject) = (Arc::clone(engine), subject.clone());
+        let pending = engine.cleanups.begin();
+        let starting = async move {
+            let call = Call { query: &[("uploads", "")], ..Call::new(Method::Post) };
+            let upload_id = engine
+                .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
+                .await?;
+            Ok(StartedUpload { engine, subject, upload_id, pending: Some(pending) })
+        };
+        tokio::spawn(starting.in_current_span()).await.unwrap_or_else(|error| Err(lost(error)))
     }
 
     /// The upload is complete.
     fn forget(mut self) {
-        self.armed = false;
+        self.pending = None;
     }
 
     /// Aborts the upload after `error`; where that fails too, the error names the upload.
     async fn abort(mut self, error: Error) -> Error {
         let aborted = abort(&self.engine, &self.subject, &self.upload_id).await;
-        self.armed = false;
+        self.pending = None;
         match aborted {
             Ok(()) => error,
             Err(aborting) if aborting.kind() == ErrorKind::NotFound => error,
@@ -330,22 +340,22 @@ impl StartedUpload {
 
 impl Drop for StartedUpload {
     fn drop(&mut self) {
-        if !self.armed {
-            return;
-        }
+        let Some(pending) = self.pending.take() else { return };
+        // Without a runtime the process is ending, and nothing can be sent any more.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let engine = Arc::clone(&self.engine);
         let subject = self.subject.clone();
         let upload_id = std::mem::take(&mut self.upload_id);
-        self.engine.clean_up(async move {
+        runtime.spawn(async move {
             if let Err(error) = abort(&engine, &subject, &upload_id).await {
-                tracing::warn!(%error, upload_id, "the upload could not be aborted");
+                tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
             }
+            drop(pending);
         });
     }
 }
 
 async fn abort(engine: &Arc<Engine>, subject: &Subject, upload_id: &str) -> Result<()> {
     let call = Call { query: &[("uploadId", upload_id)], ..Call::new(Method::Delete) };
-    engine.ask(subject, &call, ANSWER_BYTES, |_| ()).await?;
-    Ok(())
+    engine.ask(subject, &call, ANSWER_BYTES, |_| (), head_only).await
 }

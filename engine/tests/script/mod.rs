@@ -2,6 +2,7 @@
 //! server can be made to show. Everything else is tested against real ones.
 
 #![allow(dead_code, unreachable_pub)] // Each test file uses its own share of it.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A script that fails is a test that fails.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

@@ -2,7 +2,7 @@
 //!
 //! The engine counts into a [`Progress`] as it goes; ten times a second a task reads it. The transfer itself never
 //! draws. How much is to come is known only as far as the listing or the walk has got, so the time left shows once
-//! that is complete.
+//! that is complete; for one object, once the first answer has brought its size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,9 +24,25 @@ struct ExpectedCounts {
     bytes: AtomicU64,
     objects: AtomicU64,
     complete: AtomicBool,
+    /// Sizes come with the engine's answers, and nothing is found here.
+    by_engine: bool,
 }
 
 impl Expected {
+    /// One object, whose size is the engine's to tell.
+    pub(crate) fn one_of_unknown_size() -> Expected {
+        let counts = ExpectedCounts { objects: AtomicU64::new(1), by_engine: true, ..ExpectedCounts::default() };
+        Expected(Arc::new(counts))
+    }
+
+    /// The bytes of all there is, once they are known.
+    fn total(&self, progress: &Progress) -> Option<u64> {
+        if self.0.by_engine {
+            return Some(progress.expected()).filter(|bytes| *bytes > 0);
+        }
+        self.0.complete.load(Ordering::Relaxed).then(|| self.0.bytes.load(Ordering::Relaxed))
+    }
+
     /// One more object of `bytes`.
     pub(crate) fn add(&self, bytes: u64) {
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -46,7 +62,7 @@ pub(crate) struct Bar<'a> {
 }
 
 const REDRAW: Duration = Duration::from_millis(100);
-const COUNTING: &str = "{spinner} {bytes:>10}  {binary_bytes_per_sec:>12}  {msg}  finding more…";
+const COUNTING: &str = "{spinner} {bytes:>10}  {binary_bytes_per_sec:>12}  {msg}";
 const KNOWN: &str = "{wide_bar:.cyan/dim} {bytes:>10} of {total_bytes}  {binary_bytes_per_sec:>12}  {msg}  {eta} left";
 
 impl Bar<'_> {
@@ -79,16 +95,19 @@ async fn redraw(bar: ProgressBar, progress: Progress, expected: Expected) {
     let mut known = false;
     loop {
         tick.tick().await;
-        let total = expected.0.bytes.load(Ordering::Relaxed);
+        let total = expected.total(&progress);
         let objects = expected.0.objects.load(Ordering::Relaxed);
-        if !known && expected.0.complete.load(Ordering::Relaxed) {
+        if !known && total.is_some() {
             known = true;
             bar.set_style(style(KNOWN));
         }
+        if let Some(total) = total {
+            bar.set_length(total);
+        }
         // A part that is fetched again can be counted twice; more than all of it would confuse.
-        bar.set_length(total);
-        bar.set_position(if known { progress.bytes().min(total) } else { progress.bytes() });
-        bar.set_message(format!("{} of {} objects", thousands(progress.objects()), thousands(objects)));
+        bar.set_position(total.map_or(progress.bytes(), |total| progress.bytes().min(total)));
+        let more = if total.is_some() || expected.0.by_engine { "" } else { "  finding more…" };
+        bar.set_message(format!("{} of {} objects{more}", thousands(progress.objects()), thousands(objects)));
         bar.tick();
     }
 }

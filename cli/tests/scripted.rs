@@ -147,6 +147,34 @@ fn peak_memory_is_the_programs_own() {
     assert!(report["socket_memory_bytes"].as_u64().unwrap() > 0, "a connection was open: {report}");
 }
 
+#[test]
+fn the_bar_knows_the_size_without_a_request_of_its_own() {
+    let object = vec![7; 3 << 20];
+    let server = Server::start(move |asked| Some(Answer::part(&object, asked).pause(Duration::from_millis(600))));
+    let folder = tempfile::tempdir().unwrap();
+    let terminal = nix::pty::openpty(None, None).unwrap();
+    let mut child = process()
+        .args(["--endpoint-url", &server.endpoint, "cp", "s3://bucket/k", folder.path().to_str().unwrap()])
+        .env("TERM", "xterm")
+        .stdout(Stdio::null())
+        .stderr(terminal.slave)
+        .spawn()
+        .unwrap();
+    let mut screen = fs::File::from(terminal.master);
+    let shown = thread::spawn(move || {
+        // Reading a terminal that its last writer has closed fails: that is its end.
+        let (mut shown, mut bytes) = (Vec::new(), [0; 4096]);
+        while let Ok(count @ 1..) = screen.read(&mut bytes) {
+            shown.extend_from_slice(&bytes[..count]);
+        }
+        String::from_utf8_lossy(&shown).into_owned()
+    });
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let shown = shown.join().unwrap();
+    assert!(shown.contains("of 3.00 MiB"), "{shown}");
+    assert!(server.lines().iter().all(|line| line.starts_with("GET /bucket/k")), "{:?}", server.lines());
+}
+
 /// Runs `start` while this thread, and so what it starts, may use one core alone.
 fn on_one_core<T>(start: impl FnOnce() -> T) -> T {
     let (this, all) = (Pid::from_raw(0), sched_getaffinity(Pid::from_raw(0)).unwrap());

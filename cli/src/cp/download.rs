@@ -24,25 +24,13 @@ pub(super) async fn one(context: &Context<'_>, uri: &S3Uri, destination: &Path) 
     let path = destination_file(uri, destination)?;
     let mut tally = Tally::start(context.output, Operation::Download);
     let mut item = Item { source: uri.to_string(), destination: Some(shown(&path)), size: None, etag: None };
-    let (progress, expected) = (Progress::default(), Expected::default());
-    let bar = Bar::show(context.output, &progress, &expected);
+    let progress = Progress::default();
+    // The size comes with the first bytes: to ask for it before would be a request for the bar alone.
+    let bar = Bar::show(context.output, &progress, &Expected::one_of_unknown_size());
     // The call for many makes missing folders, and only once there is something to put into them.
     let files = [(uri.key.clone(), path)];
     let mut transfer = context.client.get_many(&uri.bucket).progress(progress).files(files)?;
-    // Only a bar has to know the size before the first answer; the transfer does not wait for it.
-    let size = async {
-        if context.output.wants_bar()
-            && let Ok(info) = context.client.head(&uri.bucket, &uri.key).await
-        {
-            expected.add(info.size);
-            expected.complete();
-        }
-        std::future::pending().await
-    };
-    let outcome = tokio::select! {
-        outcome = transfer.next() => outcome,
-        never = size => never,
-    };
+    let outcome = transfer.next().await;
     drop(bar);
     match outcome.map(|(_, result)| result) {
         Some(Ok(info)) => {

@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -229,4 +230,35 @@ fn an_interrupted_upload_is_aborted_also_on_one_core() {
             );
         }
     }
+}
+
+#[test]
+fn a_job_that_stops_early_aborts_what_it_leaves() {
+    let folder = folder(&["b"]);
+    fs::write(folder.path().join("a"), vec![7; 24 << 20]).unwrap();
+    let part_came = AtomicBool::new(false);
+    let server = Server::start(move |asked| match asked.line.as_str() {
+        line if line.starts_with("POST ") => Some(Answer::new(
+            200,
+            "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>",
+        )),
+        line if line.starts_with("DELETE ") => Some(Answer::new(204, "")),
+        line if line.starts_with("PUT /bucket/a?") => {
+            part_came.store(true, Ordering::SeqCst);
+            None
+        }
+        _ => {
+            while !part_came.load(Ordering::SeqCst) {
+                thread::sleep(Duration::from_millis(2));
+            }
+            Some(Answer::refusal(301, "PermanentRedirect"))
+        }
+    });
+    let output = wirespeed()
+        .args(["--endpoint-url", &server.endpoint, "--part-size", "8MiB"])
+        .args(["cp", "-r", folder.path().to_str().unwrap(), "s3://bucket"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(server.count("DELETE /bucket/a?"), 1, "{:?}", server.lines());
 }

@@ -304,6 +304,11 @@ async fn a_refused_upload_is_not_tried_again() {
     assert_eq!(script.asked().len(), 1);
 }
 
+/// Parts that were under way may arrive later than the request that aborts the upload.
+fn was_aborted(script: &Script, upload_id: &str) -> bool {
+    script.asked().iter().any(|asked| asked.method() == "DELETE" && asked.target().ends_with(upload_id))
+}
+
 #[tokio::test]
 async fn a_failed_multipart_upload_is_aborted() {
     let script = Script::start(|asked| match (asked.method(), asked.target()) {
@@ -320,8 +325,7 @@ async fn a_failed_multipart_upload_is_aborted() {
     assert_eq!(failed.kind(), ErrorKind::Denied);
     assert!(failed.to_string().contains("part 2"), "{failed}");
     assert_eq!(failed.upload_id(), None, "the upload was aborted");
-    let last = script.asked().pop().unwrap();
-    assert_eq!((last.method(), last.target().contains("uploadId=U1")), ("DELETE", true));
+    assert!(was_aborted(&script, "U1"));
 }
 
 #[tokio::test]
@@ -377,8 +381,7 @@ async fn a_dropped_multipart_upload_is_aborted() {
     let upload = client.put("bucket", "key").bytes(object(17 << 20));
     assert!(tokio::time::timeout(Duration::from_millis(300), upload).await.is_err());
     client.settle(Duration::from_secs(1)).await.unwrap();
-    let last = script.asked().pop().unwrap();
-    assert_eq!((last.method(), last.target().contains("uploadId=U1")), ("DELETE", true));
+    assert!(was_aborted(&script, "U1"));
 }
 
 #[tokio::test]

@@ -94,17 +94,44 @@ impl Client {
         GetMany::new(Arc::clone(&self.0), bucket.into())
     }
 
-    /// Writes an object.
+    /// Writes an object: one request, or a multipart upload, by its size.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let outcome = client.put("bucket", "report.csv").file("report.csv").await?;
+    /// println!("{} in {} parts", outcome.etag.unwrap_or_default(), outcome.parts);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn put(&self, bucket: impl Into<String>, key: impl Into<String>) -> Put {
         Put::new(Arc::clone(&self.0), bucket.into(), key.into())
     }
 
     /// Writes many objects in one call.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let files = ["a.bin", "b.bin"].map(|name| (name.into(), format!("data/{name}")));
+    /// let mut uploads = client.put_many("bucket").files(files)?;
+    /// while let Some((index, outcome)) = uploads.next().await {
+    ///     println!("{index}: {:?}", outcome?.etag);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn put_many(&self, bucket: impl Into<String>) -> PutMany {
         PutMany::new(Arc::clone(&self.0), bucket.into())
     }
 
     /// What the server says of an object, without its bytes.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let info = client.head("bucket", "key").await?;
+    /// println!("{} bytes, {:?}", info.size, info.last_modified);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) where there is none.
@@ -139,6 +166,15 @@ impl Client {
 
     /// Deletes many objects, 1,000 a request, and returns those that the server would not delete.
     ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client, keys: Vec<String>) -> wirespeed::Result<()> {
+    /// for failure in client.delete_many("bucket", keys).await? {
+    ///     eprintln!("{}: {} {}", failure.key, failure.code, failure.message);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// Where a whole request fails; some objects may be gone then.
     pub async fn delete_many(&self, bucket: impl AsRef<str>, keys: Vec<String>) -> Result<Vec<DeleteFailure>> {
@@ -146,6 +182,16 @@ impl Client {
     }
 
     /// Makes a bucket in the client's region.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// client.create_bucket("bucket").await?;
+    /// client.put("bucket", "key").bytes("content").await?;
+    /// client.delete("bucket", "key").await?;
+    /// client.delete_bucket("bucket").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) where it exists.

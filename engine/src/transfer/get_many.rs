@@ -39,7 +39,8 @@ impl GetMany {
     }
 
     /// Each object into memory that the engine owns, as they finish. What has not been taken from
-    /// the stream counts against the memory budget, so a slow reader slows the downloads.
+    /// the stream counts against the memory budget, so a slow reader slows the downloads; of two such
+    /// streams of one client, both must be read.
     ///
     /// # Errors
     /// At once, where the bucket's name cannot exist. Each object's own are in the stream; one

@@ -26,6 +26,11 @@ use crate::wire::chunked::ChunkedDecoder;
 use crate::wire::request::Method;
 use crate::wire::response::{BodyLength, ResponseHead, parse_response};
 
+/// How much of a body is handed to the kernel in one call, before other connections have their turn:
+/// a near server takes in whole parts at once, which then lie in its queue until they have left the
+/// cache. One GiB up on loopback took 0.17 core-seconds so, and 0.19 with no bound.
+const SEND_AT_ONCE: usize = 1 << 20;
+
 /// How much is asked for while a head is awaited and a body will follow into its slot: room for the
 /// heads that S3 sends (400 to 900 bytes), and little of the body to copy.
 const HEAD_READ: usize = 1024;
@@ -180,6 +185,9 @@ impl Connection {
                 None => return Ok(()),
             }
             self.watchdog.moved();
+            if sent < total {
+                tokio::task::yield_now().await;
+            }
         }
         self.cut_short = false;
         Ok(())
@@ -207,6 +215,7 @@ impl Connection {
     fn poll_send(&mut self, cx: &mut Context<'_>, body: &[u8], sent: usize) -> Poll<Result<Option<usize>, NetFailure>> {
         let head_left = self.head.get(sent..).unwrap_or_default();
         let body_left = &body[sent.saturating_sub(self.head.len())..];
+        let body_left = &body_left[..body_left.len().min(SEND_AT_ONCE)];
         let pieces = [IoSlice::new(head_left), IoSlice::new(body_left)];
         let pieces = match (head_left, body_left) {
             ([], _) => &pieces[1..],

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::Instrument;
 
 use super::Engine;
-use super::file::PartialFile;
+use super::file::{FileWriter, PartialFile};
 use super::head::ObjectInfo;
 use super::ordered;
 use super::part::{Begun, RangeText, Sink, Source, reserve};
@@ -311,7 +311,7 @@ impl Opened {
         let subject = self.source.subject.clone();
         let explain = |error| subject.explain(error);
         let file = PartialFile::create(path, make_folders).await.map_err(explain)?;
-        let info = self.run(Destination::File(Arc::clone(&file)), kept).await?;
+        let info = self.run(Destination::File(file.writer()), kept).await?;
         file.finish().await.map_err(explain)?;
         Ok(info)
     }
@@ -352,7 +352,7 @@ impl Opened {
 enum Destination {
     /// The slot over what has not been handed out yet.
     Memory(Slot),
-    File(Arc<PartialFile>),
+    File(FileWriter),
     Discard,
 }
 
@@ -376,7 +376,7 @@ impl Parts {
     fn sink(&mut self, range: &Range<u64>) -> Sink {
         match &mut self.destination {
             Destination::Memory(slot) => Sink::Memory(slot.split_to((range.end - range.start) as usize)),
-            Destination::File(file) => Sink::File(Arc::clone(file), self.origin),
+            Destination::File(writer) => Sink::File(writer.clone(), self.origin),
             Destination::Discard => Sink::Discard,
         }
     }

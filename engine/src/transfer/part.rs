@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Engine;
-use super::file::PartialFile;
+use super::file::FileWriter;
 use super::refusal::Failure;
 use super::request::{Attempts, Call, Exchange, Subject, short_body};
 use super::version::{Accepted, Version, accept_range, changed};
@@ -27,7 +27,7 @@ pub(crate) enum Sink {
     /// Their final place in memory.
     Memory(Slot),
     /// A file, at this offset.
-    File(Arc<PartialFile>, u64),
+    File(FileWriter, u64),
     /// Nowhere.
     Discard,
 }

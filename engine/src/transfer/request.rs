@@ -259,38 +259,30 @@ impl Engine {
         read: impl Fn(&ResponseHead<'_>) -> H,
         parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
     ) -> Result<T> {
-        self.ask_until_answered(subject, call, most, read, parse).instrument(subject.span()).await
-    }
-
-    async fn ask_until_answered<H, T>(
-        self: &Arc<Engine>,
-        subject: &Subject,
-        call: &Call<'_>,
-        most: usize,
-        read: impl Fn(&ResponseHead<'_>) -> H,
-        parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
-    ) -> Result<T> {
-        let mut attempts = Attempts::new();
-        let mut kept = None;
-        loop {
-            attempts.begin();
-            let answered = async {
-                let (exchange, head) =
-                    self.exchange(subject, call, &attempts, &mut kept, |head| Ok(read(head))).await?;
-                let document = self.document(exchange, most, &mut kept).await?;
-                parse(document, head).map_err(unreadable)
-            };
-            match answered.await {
-                Ok(answer) => {
-                    attempts.succeeded(self);
-                    self.put_back(subject, kept);
-                    return Ok(answer);
-                }
-                Err(failure) => {
-                    attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?;
+        let asking = async {
+            let mut attempts = Attempts::new();
+            let mut kept = None;
+            loop {
+                attempts.begin();
+                let answered = async {
+                    let (exchange, head) =
+                        self.exchange(subject, call, &attempts, &mut kept, |head| Ok(read(head))).await?;
+                    let document = self.document(exchange, most, &mut kept).await?;
+                    parse(document, head).map_err(unreadable)
+                };
+                match answered.await {
+                    Ok(answer) => {
+                        attempts.succeeded(self);
+                        self.put_back(subject, kept);
+                        return Ok(answer);
+                    }
+                    Err(failure) => {
+                        attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?;
+                    }
                 }
             }
-        }
+        };
+        asking.instrument(subject.span()).await
     }
 }
 

@@ -3,7 +3,7 @@
 mod partial;
 mod source;
 
-pub(crate) use partial::{PartialFile, write_file};
+pub(crate) use partial::{FileWriter, PartialFile, write_file};
 pub(crate) use source::SourceFile;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -6,7 +6,7 @@
 //! queue before one writer a file was tried and cost a tenth more CPU on tmpfs.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,10 +18,19 @@ use crate::error::{Error, ErrorKind, Result};
 /// The longest file name of the file systems in use.
 const NAME_MAX: usize = 255;
 
-/// A file that does not exist yet under its own name.
+/// A file that does not exist yet under its own name. Dropped, it is gone at once, whatever is still
+/// being written to it.
 pub(crate) struct PartialFile {
-    file: File,
+    open: FileWriter,
     temporary: Temporary,
+}
+
+/// Writes to the file; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct FileWriter(Arc<OpenFile>);
+
+struct OpenFile {
+    file: File,
     target: PathBuf,
 }
 
@@ -39,25 +48,26 @@ impl Drop for Temporary {
 
 impl PartialFile {
     /// Opens the temporary for `target`. With `make_folders`, missing folders above it are made.
-    pub(crate) async fn create(target: PathBuf, make_folders: bool) -> Result<Arc<PartialFile>> {
-        on_blocking_thread(move || create(target, make_folders).map(Arc::new)).await
+    pub(crate) async fn create(target: PathBuf, make_folders: bool) -> Result<PartialFile> {
+        on_blocking_thread(move || create(target, make_folders)).await
     }
 
-    /// Writes what is in the slot at `offset`.
-    pub(crate) async fn write_at(self: &Arc<Self>, slot: Slot, offset: u64) -> Result<()> {
-        let partial = Arc::clone(self);
-        on_blocking_thread(move || {
-            partial.file.write_all_at(slot.filled(), offset).map_err(|error| cannot_write(&partial.target, error))
-        })
-        .await
+    pub(crate) fn writer(&self) -> FileWriter {
+        self.open.clone()
     }
 
     /// Every byte is there: the file takes its name.
-    pub(crate) async fn finish(self: Arc<Self>) -> Result<()> {
+    pub(crate) async fn finish(self) -> Result<()> {
+        on_blocking_thread(move || rename(self.temporary, &self.open.0.target)).await
+    }
+}
+
+impl FileWriter {
+    /// Writes what is in the slot at `offset`.
+    pub(crate) async fn write_at(&self, slot: Slot, offset: u64) -> Result<()> {
+        let open = Arc::clone(&self.0);
         on_blocking_thread(move || {
-            let partial =
-                Arc::into_inner(self).ok_or_else(|| Error::new(ErrorKind::Io, "the file is still being written"))?;
-            rename(partial.temporary, &partial.target)
+            open.file.write_all_at(slot.filled(), offset).map_err(|error| cannot_write(&open.target, error))
         })
         .await
     }
@@ -66,9 +76,10 @@ impl PartialFile {
 /// Writes a file that is in memory whole: one trip to a blocking thread.
 pub(crate) async fn write_file(target: PathBuf, content: crate::buffer::Buffer, make_folders: bool) -> Result<()> {
     on_blocking_thread(move || {
-        let mut partial = create(target, make_folders)?;
-        partial.file.write_all(&content).map_err(|error| cannot_write(&partial.target, error))?;
-        rename(partial.temporary, &partial.target)
+        let partial = create(target, make_folders)?;
+        let OpenFile { file, target } = &*partial.open.0;
+        file.write_all_at(&content, 0).map_err(|error| cannot_write(target, error))?;
+        rename(partial.temporary, target)
     })
     .await
 }
@@ -98,7 +109,8 @@ fn create(target: PathBuf, make_folders: bool) -> Result<PartialFile> {
         (temporary, opened) = open_temporary(&target)?;
     }
     let file = opened.map_err(|error| cannot_write(&target, error))?;
-    Ok(PartialFile { file, temporary: Temporary(Some(temporary)), target })
+    let open = FileWriter(Arc::new(OpenFile { file, target }));
+    Ok(PartialFile { open, temporary: Temporary(Some(temporary)) })
 }
 
 /// Opens a new file under a name that nobody has; one that a killed process left is passed over.
@@ -171,6 +183,16 @@ mod tests {
         drop(PartialFile::create(target.clone(), false).await.unwrap());
         assert_eq!(names_in(folder.path()), ["f"]);
         assert_eq!(std::fs::read(&target).unwrap(), b"old");
+    }
+
+    #[tokio::test]
+    async fn a_dropped_file_is_gone_while_somebody_still_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = PartialFile::create(folder.path().join("f"), false).await.unwrap();
+        let writing = file.writer();
+        drop(file);
+        assert_eq!(names_in(folder.path()), [""; 0]);
+        drop(writing);
     }
 
     #[tokio::test]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::TcpStream;
 
@@ -16,6 +16,7 @@ use super::address::AddressBook;
 use super::connection::{Connection, IDLE_FOR, Timeouts};
 use super::endpoint::Authority;
 use super::failure::NetFailure;
+use super::socket;
 use super::transport::Transport;
 
 /// The least that one of several addresses is given to answer.
@@ -142,12 +143,9 @@ impl ConnectionPool {
         let mut last =
             NetFailure::Resolve { host: authority.host.clone(), source: io::Error::from(io::ErrorKind::NotFound) };
         for address in addresses {
-            let started = Instant::now();
             let connected = tokio::time::timeout(patience, TcpStream::connect(address)).await;
-            // A connection is made in one round trip.
-            let is_near = started.elapsed() < NEAR;
             match connected {
-                Ok(Ok(stream)) => match self.prepare(&stream, is_near) {
+                Ok(Ok(stream)) => match self.prepare(&stream) {
                     Ok(()) => return Ok(stream),
                     Err(source) => last = NetFailure::Connect { address: address.to_string(), source },
                 },
@@ -158,9 +156,9 @@ impl ConnectionPool {
         Err(last)
     }
 
-    fn prepare(&self, stream: &TcpStream, is_near: bool) -> io::Result<()> {
+    fn prepare(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
-        if !is_near {
+        if socket::round_trip(stream).is_none_or(|round_trip| round_trip > NEAR) {
             return Ok(());
         }
         let socket = socket2::SockRef::from(stream);

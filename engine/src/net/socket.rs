@@ -1,5 +1,7 @@
 //! Socket options that no safe library offers, with a portable fallback.
 
+use std::time::Duration;
+
 use tokio::net::TcpStream;
 
 /// Whether `SO_RCVLOWAT` changes when a reader wakes: it does for TCP on Linux.
@@ -24,4 +26,36 @@ pub(super) fn set_low_water_mark(stream: &TcpStream, bytes: i32) -> std::io::Res
 #[cfg(not(target_os = "linux"))]
 pub(super) fn set_low_water_mark(_stream: &TcpStream, _bytes: i32) -> std::io::Result<()> {
     Ok(())
+}
+
+/// The kernel's own measure of the round trip, taken when the connection was made: unlike the time
+/// that passed here, it does not count how long this task waited for its turn.
+#[cfg(target_os = "linux")]
+pub(super) fn round_trip(stream: &TcpStream) -> Option<Duration> {
+    use std::mem::MaybeUninit;
+    use std::os::fd::AsRawFd;
+    let mut info = MaybeUninit::<libc::tcp_info>::zeroed();
+    let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
+    // SAFETY: the descriptor is open for as long as `stream` is borrowed, and the kernel writes at
+    // most `length` bytes into `info`, which has that many.
+    let answer = unsafe {
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            info.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if answer != 0 {
+        return None;
+    }
+    // SAFETY: every field is an integer, for which zero is a value; the kernel wrote the others.
+    let info = unsafe { info.assume_init() };
+    Some(Duration::from_micros(info.tcpi_rtt.into()))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn round_trip(_stream: &TcpStream) -> Option<Duration> {
+    None
 }

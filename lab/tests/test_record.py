@@ -3,7 +3,7 @@ import json
 
 import pytest
 from rich.console import Console
-from wirespeed_lab import figures, record, report
+from wirespeed_lab import figures, places, record, report
 from wirespeed_lab.checks import Check
 
 
@@ -38,6 +38,16 @@ def test_what_is_no_record_is_refused_with_its_path(tmp_path, text):
         record.read(path)
     with pytest.raises(record.BadRecord, match="absent"):
         record.read(tmp_path / "absent")
+
+
+def test_a_record_does_not_say_where_the_checkout_lies(tmp_path, good_row):
+    written = a_record(good_row)
+    written["command"] = [
+        str(places.REPOSITORY / "lab/drivers/x"),
+        str(places.target() / "release/y"),
+    ]
+    record.write(written, tmp_path / "r.json")
+    assert record.read(tmp_path / "r.json")["command"] == ["lab/drivers/x", "target/release/y"]
 
 
 def test_the_table_is_recomputed_from_samples_alone(good_row):

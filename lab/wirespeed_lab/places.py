@@ -20,9 +20,14 @@ def _built(path: Path, how: str) -> Path:
     return path
 
 
+def target() -> Path:
+    """Where cargo builds."""
+    chosen = os.environ.get("CARGO_TARGET_DIR")
+    return Path(chosen) if chosen else REPOSITORY / "target"
+
+
 def _release() -> Path:
-    target = os.environ.get("CARGO_TARGET_DIR")
-    return (Path(target) if target else REPOSITORY / "target") / "release"
+    return target() / "release"
 
 
 def wirespeed() -> Path:

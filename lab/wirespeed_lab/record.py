@@ -7,6 +7,8 @@ import json
 import os
 from pathlib import Path
 
+from . import places
+
 SCHEMA = 1
 
 
@@ -27,11 +29,25 @@ def new(kind: str, machine: dict, versions: dict, command: list[str]) -> dict:
 
 
 def write(record: dict, path: Path) -> None:
-    """Writes the record whole or not at all."""
+    """Writes the record whole or not at all; what is in the repository is named from its root."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_suffix(".partial")
-    beside.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    beside.write_text(json.dumps(_from_root(record), indent=1, ensure_ascii=False) + "\n")
     os.replace(beside, path)
+
+
+def _from_root(value: object) -> object:
+    """Where this checkout lies says nothing to whoever reads the record elsewhere."""
+    match value:
+        case dict():
+            return {key: _from_root(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_from_root(item) for item in value]
+        case str():
+            named = value.replace(f"{places.target()}/", "target/")
+            return named.replace(f"{places.REPOSITORY}/", "")
+        case _:
+            return value
 
 
 def read(path: Path) -> dict:

@@ -45,7 +45,7 @@ class Row:
 class Effort:
     """When to stop though the figures are not known: blocks, and seconds of measuring."""
 
-    most_blocks: int = 100
+    most_blocks: int = 300
     most_seconds: float = 150
     fewest_blocks: int = FEWEST_BLOCKS
 

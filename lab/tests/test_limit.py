@@ -176,13 +176,14 @@ def test_discarding_counts_every_byte(drive):
 
 def test_reused_slots_move_every_byte(drive):
     done = drive(
-        *("--mode", "get", "--keys-prefix", "o-", "--digits", 4, "--count", 200),
+        *("--mode", "get", "--keys-prefix", "o-", "--digits", 4, "--count", 2000),
         *("--size", 20_000, "--connections", 4, "--reuse"),
     )
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert report["rounds"][0]["bytes"] == 200 * 20_000
-    assert report["peak_rss_bytes"] < 200 * 20_000
+    assert report["rounds"][0]["bytes"] == 2000 * 20_000
+    # The program itself is some 4 MB.
+    assert report["peak_rss_bytes"] < 2000 * 20_000 / 2
 
 
 def test_uploads_arrive_whole(drive, server):

@@ -81,16 +81,16 @@ async fn a_stalled_body_is_given_up_and_asked_for_again() {
 
 #[tokio::test]
 async fn bytes_that_lie_under_the_low_water_mark_are_seen() {
-    // Fewer than the mark, then a pause that is no stall: they must not wait for the rest.
+    // Each piece is less than the mark, and all together take longer than a stall may: whoever waits
+    // for the mark sees nothing move.
     let script = Script::start(|asked| {
         let (head, body) = partial(asked, &object(SIZE), "\"tag\"").into_parts();
-        let (first, rest) = body.split_at(body.len() / 2);
-        vec![
-            Act::Send(head.into_bytes()),
-            Act::Send(first.to_vec()),
-            Act::Wait(Duration::from_millis(300)),
-            Act::Send(rest.to_vec()),
-        ]
+        let mut acts = vec![Act::Send(head.into_bytes())];
+        for piece in body.chunks(body.len().div_ceil(4)) {
+            acts.push(Act::Send(piece.to_vec()));
+            acts.push(Act::Wait(Duration::from_millis(300)));
+        }
+        acts
     });
     assert_eq!(read(&script).await.unwrap(), object(SIZE));
     assert_eq!(script.asked().len(), SIZE.div_ceil(64 << 10), "a pause was taken for a stall");
@@ -294,6 +294,25 @@ async fn an_empty_object_is_empty_whichever_way_the_server_says_it() {
     // The range began at the first byte: only an empty object has none.
     let script = Script::start(|_| error(416, "InvalidRange"));
     assert_eq!(read(&script).await.unwrap(), b"");
+}
+
+#[tokio::test]
+async fn an_answer_before_the_whole_body_stops_the_upload() {
+    let refuse = |_: &script::Asked| error(403, "AccessDenied");
+    let script = Script::start_impatient(refuse);
+    let refused = script.client().put("bucket", "key").bytes(object(12 << 20)).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.code()), (ErrorKind::Denied, Some("AccessDenied")));
+    assert_eq!(script.connections(), 1);
+
+    // A success cannot be an answer to what was not sent.
+    let script = Script::start_impatient(|_| {
+        vec![
+            Act::Send(b"HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: 0\r\n\r\n".to_vec()),
+            Act::Wait(Duration::from_secs(2)),
+        ]
+    });
+    let lied_to = script.client().put("bucket", "key").bytes(object(12 << 20)).await.unwrap_err();
+    assert_eq!(lied_to.kind(), ErrorKind::Connection, "{lied_to}");
 }
 
 #[tokio::test]

@@ -62,6 +62,15 @@ pub struct Script {
 
 impl Script {
     pub fn start(play: impl Fn(&Asked) -> Vec<Act> + Send + Sync + 'static) -> Script {
+        Script::serve(true, play)
+    }
+
+    /// Answers each request by its head, and reads no byte of any body.
+    pub fn start_impatient(play: impl Fn(&Asked) -> Vec<Act> + Send + Sync + 'static) -> Script {
+        Script::serve(false, play)
+    }
+
+    fn serve(reads_bodies: bool, play: impl Fn(&Asked) -> Vec<Act> + Send + Sync + 'static) -> Script {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -73,7 +82,7 @@ impl Script {
                 for stream in listener.incoming() {
                     let connection = connections.fetch_add(1, Ordering::SeqCst);
                     let (asked, play) = (Arc::clone(&asked), Arc::clone(&play));
-                    std::thread::spawn(move || serve(stream.unwrap(), connection, &asked, &*play));
+                    std::thread::spawn(move || serve(stream.unwrap(), connection, reads_bodies, &asked, &*play));
                 }
             });
         }
@@ -105,6 +114,7 @@ impl Script {
 fn serve(
     mut stream: TcpStream,
     connection: usize,
+    reads_bodies: bool,
     asked: &Mutex<Vec<Asked>>,
     play: &(dyn Fn(&Asked) -> Vec<Act> + Send + Sync),
 ) {
@@ -122,7 +132,8 @@ fn serve(
         };
         let head = String::from_utf8(input[..end].to_vec()).unwrap();
         let mut request = Asked { index: 0, connection, head, body: Vec::new() };
-        let length: usize = request.header("content-length").map_or(0, |text| text.parse().unwrap());
+        let announced = request.header("content-length").filter(|_| reads_bodies);
+        let length: usize = announced.map_or(0, |text| text.parse().unwrap());
         while input.len() < end + length {
             match stream.read(&mut read) {
                 Ok(0) | Err(_) => return,

@@ -291,7 +291,7 @@ async fn a_caller_may_upload_before_it_takes_the_next_object() {
             tight.put("bucket", "copy").file(&source).await.unwrap();
         }
     };
-    tokio::time::timeout(std::time::Duration::from_secs(60), both).await.expect("the caller locked itself");
+    tokio::time::timeout(std::time::Duration::from_secs(20), both).await.expect("the caller locked itself");
 }
 
 #[tokio::test]

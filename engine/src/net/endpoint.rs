@@ -3,11 +3,12 @@
 use crate::config::{AddressingStyle, Config};
 use crate::error::{Error, ErrorKind, Result};
 
-/// A host and port to connect to.
+/// A host and port to connect to, and whether TLS is spoken there.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Authority {
     pub(crate) host: String,
     pub(crate) port: u16,
+    pub(crate) secure: bool,
 }
 
 impl std::fmt::Display for Authority {
@@ -54,14 +55,14 @@ impl Endpoint {
         }
         let refuse = |why: &str| {
             Error::new(ErrorKind::Config, format!("the endpoint URL {url:?} is unusable: {why}"))
-                .with_hint("it looks like http://host:port")
+                .with_hint("it looks like https://host:port")
         };
         let uri: http::Uri = url.parse().map_err(|_| refuse("it is not a URL"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(refuse("TLS is not spoken by this version")),
-            _ => return Err(refuse("it has no http:// before the host")),
-        }
+        let secure = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(refuse("it has no https:// or http:// before the host")),
+        };
         let authority = uri.authority().ok_or_else(|| refuse("it names no host"))?;
         if uri.query().is_some() {
             return Err(refuse("it has a query"));
@@ -73,10 +74,10 @@ impl Endpoint {
         let port = match authority.port() {
             Some(port) => port.as_str().parse().map_err(|_| refuse("its port is not one"))?,
             None if authority.as_str() != authority.host() => return Err(refuse("its port is not one")),
-            None => 80,
+            None => if secure { 443 } else { 80 },
         };
         Ok(Endpoint {
-            authority: Authority { host, port },
+            authority: Authority { host, port, secure },
             base_path: uri.path().trim_end_matches('/').to_owned(),
             // A custom endpoint seldom has a name for every bucket.
             virtual_host: config.addressing_style == AddressingStyle::Virtual,
@@ -95,8 +96,9 @@ impl Endpoint {
             }
         }
         let shown = authority.to_string();
-        let host_header = match shown.strip_suffix(":80") {
-            Some(bare) if authority.port == 80 => bare.to_owned(),
+        let default_port = if authority.secure { ":443" } else { ":80" };
+        let host_header = match shown.strip_suffix(default_port) {
+            Some(bare) => bare.to_owned(),
             _ => shown,
         };
         Location { authority, host_header, path_prefix }
@@ -151,7 +153,7 @@ mod tests {
         assert_eq!(path.path_prefix, "/base/b");
         let host = endpoint("http://h", AddressingStyle::Virtual).unwrap().locate("b");
         assert_eq!(host.host_header, "b.h");
-        assert_eq!(host.authority, Authority { host: "b.h".into(), port: 80 });
+        assert_eq!(host.authority, Authority { host: "b.h".into(), port: 80, secure: false });
         assert_eq!(host.path_prefix, "");
         let six = endpoint("http://[::1]:80", AddressingStyle::Auto).unwrap().locate("");
         assert_eq!(six.host_header, "[::1]");
@@ -160,7 +162,7 @@ mod tests {
 
     #[test]
     fn an_unusable_url_says_why_and_shows_no_password() {
-        for url in ["h:9000", "ftp://h", "http://", "http://h:x", "http://h:99999", "https://h", "http://h?x", ""] {
+        for url in ["h:9000", "ftp://h", "http://", "http://h:x", "http://h:99999", "http://h?x", ""] {
             let error = endpoint(url, AddressingStyle::Auto).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Config, "{url}");
         }

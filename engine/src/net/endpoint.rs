@@ -74,7 +74,13 @@ impl Endpoint {
         let port = match authority.port() {
             Some(port) => port.as_str().parse().map_err(|_| refuse("its port is not one"))?,
             None if authority.as_str() != authority.host() => return Err(refuse("its port is not one")),
-            None => if secure { 443 } else { 80 },
+            None => {
+                if secure {
+                    443
+                } else {
+                    80
+                }
+            }
         };
         Ok(Endpoint {
             authority: Authority { host, port, secure },

@@ -3,16 +3,17 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::thread::available_parallelism;
 
 use clap::{Parser, ValueEnum};
-use wirespeed_origin::{Builder, EtagKind, Fault, Origin, Series, Tls, TlsFault, TlsVersions};
+use wirespeed_origin::{Builder, EtagKind, Fault, Origin, Schedule, Series, Tls, TlsFault, TlsVersions};
 
 /// An embedded S3 server for tests, demonstrations and benchmarks
 ///
 /// Objects are kept in memory unless --dir is given. When it accepts connections it prints one line,
 /// "wirespeed-origin listening on http://ADDRESS:PORT" (https:// with --tls). GET /-/stats answers with counts of requests, bytes and
-/// connections as JSON, POST /-/reset sets them back. SIGTERM and SIGINT stop it.
+/// connections as JSON, POST /-/reset sets them back, POST /-/faults takes a schedule of faults. SIGTERM and SIGINT stop it.
 #[derive(Parser)]
 #[command(version, max_term_width = 110)]
 pub(crate) struct Arguments {
@@ -84,12 +85,18 @@ pub(crate) struct Arguments {
 
     /// Misbehave, for tests; can be given again
     ///
-    /// action=ACTION[,verb=VERB][,bucket=NAME][,key=KEY][,nth=N][,times=N]. ACTION is one of status:CODE,
-    /// error-in-body:NAME, delay:MILLISECONDS, close, close-answer, close-after:BYTES, stall-after:BYTES, short:BYTES,
-    /// content-range:VALUE, weak-etag, no-etag, replace:BYTES. For example
-    /// verb=get,key=x,nth=2,action=close-after:1000
+    /// action=ACTION[,verb=VERB][,bucket=NAME][,key=KEY][,nth=N][,times=N][,probability=P]. What actions there are is
+    /// in docs/origin.md, and in the error that a wrong one gets. For example verb=get,key=x,nth=2,action=close-after:1000
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
+
+    /// Misbehave as this file says, in TOML or JSON: a seed and a list of faults
+    #[arg(long, value_name = "PATH")]
+    faults: Option<PathBuf>,
+
+    /// Have a clock that is wrong by so many seconds
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, default_value_t = 0)]
+    clock_skew: i64,
 
     /// Serve HTTPS, with a certificate made at the start for localhost, 127.0.0.1, ::1, the domain and what is under it
     #[arg(long)]
@@ -140,6 +147,10 @@ impl Arguments {
     /// A file that can't be read.
     pub(crate) fn builder(self) -> io::Result<Builder> {
         let tls = self.tls()?;
+        let faults = match &self.faults {
+            None => Schedule::default(),
+            Some(path) => parsed(path)?,
+        };
         let mut builder = Origin::builder()
             .listen(self.listen)
             .keys(self.access_key, self.secret_key)
@@ -150,6 +161,8 @@ impl Arguments {
                 Etag::Fast => EtagKind::Fast,
             })
             .least_part(self.min_part_size)
+            .faults(faults)
+            .clock_skew(self.clock_skew)
             .control_from_anywhere(self.control_from_anywhere);
         if let Some(name) = self.domain {
             builder = builder.domain(name);
@@ -180,6 +193,11 @@ impl Arguments {
 fn read(path: &Path) -> io::Result<String> {
     let explain = |error: io::Error| io::Error::new(error.kind(), format!("can't read {}: {error}", path.display()));
     std::fs::read_to_string(path).map_err(explain)
+}
+
+fn parsed<T: FromStr<Err = String>>(path: &Path) -> io::Result<T> {
+    let explain = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {error}", path.display()));
+    read(path)?.parse().map_err(explain)
 }
 
 /// A number of bytes, with a unit or without.

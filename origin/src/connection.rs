@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::model::line::{Line, Shaping};
 use crate::service::Service;
 use crate::stats::Counters;
 
@@ -41,6 +42,7 @@ pub(crate) async fn serve(
     let _ = stream.set_nodelay(true);
     let counters = service.counters();
     let open = Open::new(counters.clone());
+    let stream = Socket { stream, line: service.line.clone() };
     let Some(tls) = tls else { return http(stream, open, service, stop).await };
     let handshake = TlsAcceptor::from(tls).accept_with(stream, |session| session.set_buffer_limit(Some(RECORDS)));
     let shaken = tokio::select! {
@@ -66,7 +68,7 @@ async fn http<S>(stream: S, open: Open, service: Service, mut stop: watch::Recei
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let io = TokioIo::new(Counted { stream, open });
+    let io = TokioIo::new(Counted { stream, open, line: service.line.clone(), shaping: None });
     let connection = http1::Builder::new().max_buf_size(BUFFER).serve_connection(io, service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -102,25 +104,30 @@ impl Drop for Open {
     }
 }
 
-/// A stream whose bytes are counted: those of HTTP, whatever TLS makes of them.
-struct Counted<S> {
-    stream: S,
-    open: Open,
+/// The socket, which closing may be to reset.
+struct Socket {
+    stream: TcpStream,
+    line: Arc<Line>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        self.open.0.received(buffer.filled().len() - before);
-        read
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if self.line.is_reset() {
+            // It fails where the client has gone already.
+            let _ = self.stream.set_zero_linger();
+        }
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+impl AsyncRead for Socket {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
+    }
+}
+
+impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.sent(written)
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
     fn poll_write_vectored(
@@ -128,8 +135,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.sent(written)
+        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -145,7 +151,87 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
     }
 }
 
-impl<S> Counted<S> {
+/// A stream whose bytes are counted, those of HTTP, whatever TLS makes of them; and shaped, where a fault says so.
+struct Counted<S> {
+    stream: S,
+    open: Open,
+    line: Arc<Line>,
+    shaping: Option<Box<Shaping>>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        self.open.0.received(buffer.filled().len() - before);
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_shaped() {
+            ready!(self.poll_shaping(cx))?;
+            if let Some(shaping) = &mut self.shaping {
+                shaping.take(bytes);
+                // What it could not write now it writes when flushed, or before it takes more.
+                if let Poll::Ready(Err(error)) = self.poll_shaping(cx) {
+                    return Poll::Ready(Err(error));
+                }
+                return self.sent(Poll::Ready(Ok(bytes.len())));
+            }
+        }
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.sent(written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if self.is_shaped() {
+            let first = slices.iter().find(|slice| !slice.is_empty());
+            return self.poll_write(cx, first.map_or(&[], |slice| slice));
+        }
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.sent(written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_shaping(cx))?;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_shaping(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> Counted<S> {
+    fn is_shaped(&self) -> bool {
+        self.shaping.is_some() || self.line.is_planned()
+    }
+
+    /// Writes what a shaping holds back, until it is done with it.
+    fn poll_shaping(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.shaping.is_none() {
+            self.shaping = self.line.shaping();
+        }
+        if let Some(shaping) = &mut self.shaping {
+            ready!(shaping.poll_write(cx, Pin::new(&mut self.stream), &self.line))?;
+            if shaping.is_done() {
+                self.shaping = None;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
     fn sent(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = &written {
             self.open.0.sent(*bytes);

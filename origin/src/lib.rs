@@ -27,6 +27,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod access;
+mod answer;
 mod connection;
 mod host;
 mod linger;
@@ -39,7 +40,8 @@ mod store;
 mod tls;
 mod verb;
 
-pub use model::fault::{Action, Fault};
+pub use model::action::{ANYWHERE, Action, BadHead};
+pub use model::fault::{Fault, Schedule};
 pub use server::{Builder, Origin, Running};
 pub use stats::Stats;
 pub use store::intake::EtagKind;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::verb::Verb;
@@ -21,6 +22,7 @@ pub(crate) struct Counters {
     handshakes_full: AtomicU64,
     handshakes_resumed: AtomicU64,
     handshakes_failed: AtomicU64,
+    faults: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// What the server has done since it started, or since its counts were last reset.
@@ -49,6 +51,8 @@ pub struct Stats {
     pub tls_handshakes_resumed: u64,
     /// TLS handshakes that came to nothing: most often a client that does not trust the certificate.
     pub tls_handshakes_failed: u64,
+    /// Faults that met a request, by the name of their action.
+    pub faults: BTreeMap<&'static str, u64>,
 }
 
 impl Stats {
@@ -97,6 +101,10 @@ impl Counters {
         self.handshakes_failed.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn fault(&self, name: &'static str) {
+        *self.faults.lock().entry(name).or_default() += 1;
+    }
+
     pub(crate) fn read(&self) -> Stats {
         let counts = Verb::ALL.iter().zip(&self.requests).map(|(verb, count)| (verb.name(), count.load(Relaxed)));
         let requests: BTreeMap<_, _> = counts.filter(|(_, count)| *count > 0).collect();
@@ -112,6 +120,7 @@ impl Counters {
             tls_handshakes_full: self.handshakes_full.load(Relaxed),
             tls_handshakes_resumed: self.handshakes_resumed.load(Relaxed),
             tls_handshakes_failed: self.handshakes_failed.load(Relaxed),
+            faults: self.faults.lock().clone(),
         }
     }
 
@@ -129,5 +138,6 @@ impl Counters {
         for count in counts.into_iter().chain(&self.requests) {
             count.store(0, Relaxed);
         }
+        self.faults.lock().clear();
     }
 }

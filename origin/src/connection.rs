@@ -1,22 +1,20 @@
 //! One client connection: a counted socket, or TLS over it, under hyper's HTTP/1.1, until either side ends it.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::{HandshakeKind, ServerConfig};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-use crate::model::line::{Line, Shaping};
+use crate::counted::{Counted, Open};
+use crate::model::rate::Rates;
 use crate::service::Service;
-use crate::stats::Counters;
+use crate::socket::Socket;
 
 /// The most bytes hyper reads into one buffer, or gathers before it writes: 1 MiB. Fewer, larger system calls on
 /// both sides, and frames large enough to be kept as they are.
@@ -42,7 +40,8 @@ pub(crate) async fn serve(
     let _ = stream.set_nodelay(true);
     let counters = service.counters();
     let open = Open::new(counters.clone());
-    let stream = Socket { stream, line: service.line.clone() };
+    let paces = service.shared.rates.as_ref().map(Rates::connection);
+    let stream = Socket::new(stream, service.line.clone(), paces);
     let Some(tls) = tls else { return http(stream, open, service, stop).await };
     let handshake = TlsAcceptor::from(tls).accept_with(stream, |session| session.set_buffer_limit(Some(RECORDS)));
     let shaken = tokio::select! {
@@ -68,7 +67,7 @@ async fn http<S>(stream: S, open: Open, service: Service, mut stop: watch::Recei
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let io = TokioIo::new(Counted { stream, open, line: service.line.clone(), shaping: None });
+    let io = TokioIo::new(Counted::new(stream, open, service.line.clone()));
     let connection = http1::Builder::new().max_buf_size(BUFFER).serve_connection(io, service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -86,156 +85,4 @@ where
 /// Waits until a stop is asked for, or nobody is left to ask.
 pub(crate) async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// A connection counted as open for as long as this is kept.
-struct Open(Arc<Counters>);
-
-impl Open {
-    fn new(counters: Arc<Counters>) -> Self {
-        counters.opened();
-        Self(counters)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.closed();
-    }
-}
-
-/// The socket, which closing may be to reset.
-struct Socket {
-    stream: TcpStream,
-    line: Arc<Line>,
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        if self.line.is_reset() {
-            // It fails where the client has gone already.
-            let _ = self.stream.set_zero_linger();
-        }
-    }
-}
-
-impl AsyncRead for Socket {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
-    }
-}
-
-impl AsyncWrite for Socket {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-/// A stream whose bytes are counted, those of HTTP, whatever TLS makes of them; and shaped, where a fault says so.
-struct Counted<S> {
-    stream: S,
-    open: Open,
-    line: Arc<Line>,
-    shaping: Option<Box<Shaping>>,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        self.open.0.received(buffer.filled().len() - before);
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        if self.is_shaped() {
-            ready!(self.poll_shaping(cx))?;
-            if let Some(shaping) = &mut self.shaping {
-                shaping.take(bytes);
-                // What it could not write now it writes when flushed, or before it takes more.
-                if let Poll::Ready(Err(error)) = self.poll_shaping(cx) {
-                    return Poll::Ready(Err(error));
-                }
-                return self.sent(Poll::Ready(Ok(bytes.len())));
-            }
-        }
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.sent(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        if self.is_shaped() {
-            let first = slices.iter().find(|slice| !slice.is_empty());
-            return self.poll_write(cx, first.map_or(&[], |slice| slice));
-        }
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.sent(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_shaping(cx))?;
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_shaping(cx))?;
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> Counted<S> {
-    fn is_shaped(&self) -> bool {
-        self.shaping.is_some() || self.line.is_planned()
-    }
-
-    /// Writes what a shaping holds back, until it is done with it.
-    fn poll_shaping(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.shaping.is_none() {
-            self.shaping = self.line.shaping();
-        }
-        if let Some(shaping) = &mut self.shaping {
-            ready!(shaping.poll_write(cx, Pin::new(&mut self.stream), &self.line))?;
-            if shaping.is_done() {
-                self.shaping = None;
-            }
-        }
-        Poll::Ready(Ok(()))
-    }
-
-    fn sent(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(bytes)) = &written {
-            self.open.0.sent(*bytes);
-        }
-        written
-    }
 }

@@ -22,8 +22,12 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::access::{Access, Keys};
 use crate::connection;
 use crate::host::Domain;
+use crate::model::claims::Model;
 use crate::model::fault::{Fault, Faults, Schedule};
+use crate::model::latency::Latency;
 use crate::model::line::Line;
+use crate::model::rate::Rates;
+use crate::model::throttle::Throttle;
 use crate::protocol::Protocol;
 use crate::service::{Service, Shared};
 use crate::stats::{Counters, Stats};
@@ -63,6 +67,7 @@ impl Origin {
             synthetic: BTreeMap::new(),
             faults: Schedule::default(),
             clock_skew: 0,
+            model: Model::default(),
             tls: None,
             control_from_anywhere: false,
         }
@@ -86,6 +91,7 @@ pub struct Builder {
     synthetic: BTreeMap<String, Vec<Series>>,
     faults: Schedule,
     clock_skew: i64,
+    model: Model,
     tls: Option<Tls>,
     control_from_anywhere: bool,
 }
@@ -178,6 +184,12 @@ impl Builder {
         self
     }
 
+    /// Behaves like this: so soon, so fast, and so patient.
+    pub fn model(mut self, model: Model) -> Self {
+        self.model = model;
+        self
+    }
+
     /// Serves HTTPS, and no plain HTTP.
     pub fn tls(mut self, tls: Tls) -> Self {
         self.tls = Some(tls);
@@ -222,6 +234,9 @@ impl Builder {
             faults: faults.clone(),
             counters: counters.clone(),
             request_ids: AtomicU64::new(1),
+            rates: Rates::new(&self.model),
+            latency: self.model.first_byte.map(|first_byte| Latency::new(first_byte, self.model.seed)),
+            throttle: self.model.prefix.map(Throttle::new),
             clock_skew: self.clock_skew,
         };
         let listener = TcpListener::bind(self.listen)

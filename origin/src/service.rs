@@ -10,13 +10,17 @@ use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use s3s::dto::Range;
 use s3s::service::S3Service;
+use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Answer, Failure, text_answer};
+use crate::answer::{Answer, Failure, error_answer, text_answer};
 use crate::host::Domain;
 use crate::linger::{Lingering, drain};
 use crate::model::clock;
 use crate::model::fault::{Faults, Schedule};
+use crate::model::latency::Latency;
 use crate::model::line::Line;
+use crate::model::rate::Rates;
+use crate::model::throttle::Throttle;
 use crate::protocol::Protocol;
 use crate::stats::Counters;
 use crate::verb::{Named, Target, Verb, classify};
@@ -35,6 +39,9 @@ pub(crate) struct Shared {
     pub(crate) faults: Arc<Faults>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) request_ids: AtomicU64,
+    pub(crate) rates: Option<Rates>,
+    pub(crate) latency: Option<Latency>,
+    pub(crate) throttle: Option<Throttle>,
     /// By how many seconds the server's clock is wrong.
     pub(crate) clock_skew: i64,
 }
@@ -60,13 +67,35 @@ impl Service {
         let named = Named::of(self.target(&request), &request);
         let verb = classify(request.method(), named.target, request.uri(), request.headers());
         self.shared.counters.request(verb);
+        if self.shared.throttle.as_ref().is_some_and(|throttle| throttle.refuses(verb, named.target)) {
+            return Ok(self.slow_down(request).await);
+        }
+        let mut started = self.shared.latency.as_ref().map(|_| Instant::now());
         let mut response = match self.shared.faults.due(verb, &named) {
             None => self.proper(verb, request).await?,
             Some(due) => self.faulty(due, verb, request).await?,
         };
+        if let (Some(latency), Some(started)) = (&self.shared.latency, &mut started) {
+            // An upload's answer comes after its body.
+            if matches!(verb, Verb::Put | Verb::UploadPart) {
+                *started = Instant::now();
+            }
+            sleep_until(*started + latency.draw()).await;
+        }
         self.shared.counters.answered(response.status());
         self.sign(&mut response);
         Ok(response)
+    }
+
+    /// What a prefix with too many requests gets.
+    async fn slow_down(&self, request: Request<Incoming>) -> Response<Answer> {
+        drain(request.into_body()).await;
+        self.shared.counters.throttled();
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let mut response = error_answer(status, "SlowDown", "Please reduce your request rate.", "");
+        self.shared.counters.answered(status);
+        self.sign(&mut response);
+        response
     }
 
     pub(crate) fn target<'a>(&self, request: &'a Request<Incoming>) -> Target<'a> {

@@ -17,6 +17,7 @@ pub(crate) struct Counters {
     bytes_out: AtomicU64,
     client_errors: AtomicU64,
     server_errors: AtomicU64,
+    throttled: AtomicU64,
     accepted: AtomicU64,
     open: AtomicI64,
     handshakes_full: AtomicU64,
@@ -41,6 +42,8 @@ pub struct Stats {
     pub client_errors: u64,
     /// Answers with a status of 500 to 599.
     pub server_errors: u64,
+    /// Requests answered 503 because their prefix had too many.
+    pub throttled: u64,
     /// Connections accepted.
     pub connections_accepted: u64,
     /// Connections open now: a reset leaves this one as it is.
@@ -73,6 +76,10 @@ impl Counters {
         } else if status.is_server_error() {
             self.server_errors.fetch_add(1, Relaxed);
         }
+    }
+
+    pub(crate) fn throttled(&self) {
+        self.throttled.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn received(&self, bytes: usize) {
@@ -115,6 +122,7 @@ impl Counters {
             bytes_out: self.bytes_out.load(Relaxed),
             client_errors: self.client_errors.load(Relaxed),
             server_errors: self.server_errors.load(Relaxed),
+            throttled: self.throttled.load(Relaxed),
             connections_accepted: self.accepted.load(Relaxed),
             connections_open: self.open.load(Relaxed).max(0) as u64,
             tls_handshakes_full: self.handshakes_full.load(Relaxed),
@@ -130,6 +138,7 @@ impl Counters {
             &self.bytes_out,
             &self.client_errors,
             &self.server_errors,
+            &self.throttled,
             &self.accepted,
             &self.handshakes_full,
             &self.handshakes_resumed,

@@ -70,6 +70,22 @@ verbs! {
     Other "other",
 }
 
+impl Verb {
+    /// Whether S3 counts it among reads when it limits requests.
+    pub(crate) fn is_read(self) -> bool {
+        matches!(
+            self,
+            Self::Get
+                | Self::Head
+                | Self::List
+                | Self::ListParts
+                | Self::ListUploads
+                | Self::ListBuckets
+                | Self::HeadBucket
+        )
+    }
+}
+
 impl fmt::Display for Verb {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())

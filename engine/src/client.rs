@@ -9,7 +9,7 @@ use crate::config::{Config, MOST_CONCURRENCY};
 use crate::credentials::{Credentials, CredentialsSource};
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
-use crate::net::{ConnectionPool, Endpoint, Timeouts};
+use crate::net::{ConnectionPool, Endpoint, Timeouts, TlsSettings};
 use crate::transfer::Engine;
 use crate::transfer::bucket::{self, ListedBucket};
 use crate::transfer::delete::{self, DeleteFailure};
@@ -326,7 +326,8 @@ impl ClientBuilder {
             first_byte: config.first_byte_timeout,
             stall: config.stall_timeout,
         };
-        let connections = ConnectionPool::new(timeouts, config.receive_low_water, config.concurrency);
+        let tls = TlsSettings { ca_bundle: config.ca_bundle.clone(), verify: config.verify_tls };
+        let connections = ConnectionPool::new(timeouts, tls, config.receive_low_water, config.concurrency);
         let memory = buffer::Pool::new(buffer::PoolConfig {
             retain_bytes: usize::try_from(config.memory).unwrap_or(usize::MAX),
             idle: MEMORY_IDLE,

@@ -282,6 +282,19 @@ impl ClientBuilder {
         self.name("memory")
     }
 
+    /// Trusts the certificate authorities in this PEM file, instead of the system's.
+    pub fn ca_bundle(mut self, path: impl Into<std::path::PathBuf>) -> ClientBuilder {
+        self.config.ca_bundle = Some(path.into());
+        self.name("ca_bundle")
+    }
+
+    /// Takes any certificate for any name where `verify` is false: anybody on the way can then read
+    /// and change everything.
+    pub fn verify_tls(mut self, verify: bool) -> ClientBuilder {
+        self.config.verify_tls = verify;
+        self.name("verify_tls")
+    }
+
     /// Signs with these credentials, instead of the environment's.
     pub fn credentials(mut self, credentials: Credentials) -> ClientBuilder {
         self.credentials = Some(CredentialsSource::Static(credentials));

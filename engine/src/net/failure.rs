@@ -86,8 +86,9 @@ fn tls_meaning(host: &str, error: &rustls::Error) -> String {
                 C::NotValidForName | C::NotValidForNameContext { .. } => "it is for another name".to_owned(),
                 C::Expired | C::ExpiredContext { .. } => "it has expired".to_owned(),
                 C::NotValidYet | C::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
-                C::UnknownIssuer => "nobody trusted has signed it".to_owned(),
-                C::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => "it is self-signed".to_owned(),
+                C::UnknownIssuer | C::BadSignature => {
+                    "it is self-signed, or signed by an authority that is not trusted here".to_owned()
+                }
                 other => other.to_string(),
             };
             format!("the certificate of {host} is not accepted: {reason}")

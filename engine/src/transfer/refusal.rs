@@ -48,11 +48,9 @@ impl From<NetFailure> for Failure {
             NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
             NetFailure::Tls { .. } => (ErrorKind::Connection, Retry::Never, failure.tls_hint()),
             NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
-            NetFailure::Malformed(_) => (
-                ErrorKind::Protocol,
-                Retry::Never,
-                Some("check that the endpoint URL is that of an S3 server"),
-            ),
+            NetFailure::Malformed(_) => {
+                (ErrorKind::Protocol, Retry::Never, Some("check that the endpoint URL is that of an S3 server"))
+            }
         };
         let mut error = Error::new(kind, failure.to_string());
         if let Some(hint) = hint {

@@ -9,7 +9,7 @@ use crate::config::{Config, MOST_CONCURRENCY};
 use crate::credentials::{Credentials, CredentialsSource};
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
-use crate::net::{ConnectionPool, Endpoint, Timeouts, TlsSettings};
+use crate::net::{ConnectionPool, Endpoint};
 use crate::transfer::Engine;
 use crate::transfer::bucket::{self, ListedBucket};
 use crate::transfer::delete::{self, DeleteFailure};
@@ -334,13 +334,7 @@ impl ClientBuilder {
                 "s3",
             )
         });
-        let timeouts = Timeouts {
-            connect: config.connect_timeout,
-            first_byte: config.first_byte_timeout,
-            stall: config.stall_timeout,
-        };
-        let tls = TlsSettings { ca_bundle: config.ca_bundle.clone(), verify: config.verify_tls };
-        let connections = ConnectionPool::new(timeouts, tls, config.receive_low_water, config.concurrency);
+        let connections = ConnectionPool::new(&config);
         let memory = buffer::Pool::new(buffer::PoolConfig {
             retain_bytes: usize::try_from(config.memory).unwrap_or(usize::MAX),
             idle: MEMORY_IDLE,

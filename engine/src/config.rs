@@ -380,7 +380,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         environment: &["AWS_CA_BUNDLE"],
         help: "PEM file of the certificate authorities to trust; the system's where it is not given",
         read: |config, value| {
-            config.ca_bundle = Some(value.into());
+            config.ca_bundle = (!value.is_empty()).then(|| value.into());
             Ok(())
         },
         show: |config| config.ca_bundle.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
@@ -400,7 +400,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         environment: &["HTTPS_PROXY", "https_proxy"],
         help: "HTTP proxy that TLS goes through, by CONNECT",
         read: |config, value| {
-            config.https_proxy = Some(ProxyUrl::new(value)?);
+            config.https_proxy = if value.is_empty() { None } else { Some(ProxyUrl::new(value)?) };
             Ok(())
         },
         show: |config| config.https_proxy.as_ref().map(ProxyUrl::to_string).unwrap_or_default(),
@@ -410,7 +410,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         environment: &["NO_PROXY", "no_proxy"],
         help: "hosts that are reached without the proxy, separated by commas",
         read: |config, value| {
-            config.no_proxy = Some(value.to_owned());
+            config.no_proxy = (!value.is_empty()).then(|| value.to_owned());
             Ok(())
         },
         show: |config| config.no_proxy.clone().unwrap_or_default(),

@@ -232,7 +232,7 @@ impl Upload {
     /// Plain HTTP protects nothing on the way, so there the signature does; an unsigned request has
     /// no signature to do it.
     fn signs_payload(&self) -> bool {
-        self.engine.signer.is_some()
+        self.engine.signs()
             && match self.engine.config.payload_signing {
                 PayloadSigning::Auto | PayloadSigning::Signed => true,
                 PayloadSigning::Unsigned => false,

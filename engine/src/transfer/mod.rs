@@ -6,6 +6,7 @@
 //! the slot that a part was given ([`part`]), and nowhere else.
 
 pub(crate) mod bucket;
+pub(crate) mod checksum;
 mod cleanup;
 pub(crate) mod delete;
 pub(crate) mod file;
@@ -27,6 +28,7 @@ mod workers;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use checksum::{Acceptance, Sizes};
 use cleanup::Cleanups;
 
 use crate::buffer;
@@ -51,6 +53,8 @@ pub(crate) struct Engine {
     pub(crate) counters: Counters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) cleanups: Cleanups,
+    pub(crate) acceptance: Acceptance,
+    pub(crate) sizes: Sizes,
     ticking: std::sync::atomic::AtomicBool,
 }
 
@@ -73,6 +77,8 @@ impl Engine {
             counters: Counters::default(),
             observer,
             cleanups: Cleanups::default(),
+            acceptance: Acceptance::default(),
+            sizes: Sizes::unknown(),
             ticking: std::sync::atomic::AtomicBool::new(false),
         }
     }

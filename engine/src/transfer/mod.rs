@@ -5,6 +5,7 @@
 //! [`request`], which sends one request and judges its answer. Bytes pass from the socket into
 //! the slot that a part was given ([`part`]), and nowhere else.
 
+mod body;
 pub(crate) mod bucket;
 pub(crate) mod checksum;
 mod cleanup;

@@ -233,6 +233,14 @@ impl Sum {
         self.algorithm
     }
 
+    /// The digest itself, where it is a SHA-256.
+    pub fn sha256(&self) -> Option<[u8; 32]> {
+        match self.digest {
+            Digest::Crc(_) => None,
+            Digest::Sha256(digest) => Some(digest),
+        }
+    }
+
     /// How many bytes were summed.
     pub fn length(&self) -> u64 {
         self.length
@@ -311,6 +319,11 @@ pub struct Checksum {
 }
 
 impl Checksum {
+    /// One over all bytes.
+    pub fn full(algorithm: ChecksumAlgorithm, value: String) -> Checksum {
+        Checksum { algorithm, value, composite: false }
+    }
+
     /// The checksum that a head carries, if it is of a known kind. Where there are several, a CRC is
     /// preferred.
     pub fn in_head(head: &ResponseHead<'_>) -> Option<Checksum> {
@@ -332,8 +345,13 @@ impl Checksum {
         }
         let (algorithm, value) = found?;
         let value = std::str::from_utf8(value).ok()?.to_owned();
-        let composite = value.contains('-') || kind.is_some_and(|kind| kind.eq_ignore_ascii_case(b"COMPOSITE"));
-        Some(Checksum { algorithm, value, composite })
+        Some(Checksum::told(algorithm, value, kind.and_then(|kind| std::str::from_utf8(kind).ok())))
+    }
+
+    /// One as a server tells it, with its type where that is told too.
+    pub fn told(algorithm: ChecksumAlgorithm, value: String, kind: Option<&str>) -> Checksum {
+        let composite = value.contains('-') || kind.is_some_and(|kind| kind.eq_ignore_ascii_case("COMPOSITE"));
+        Checksum { algorithm, value, composite }
     }
 }
 

@@ -4,6 +4,7 @@
 //! described once, and parsed, shown and documented from there. What was set by name wins over the
 //! environment, the environment over the default.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -70,6 +71,10 @@ pub struct Config {
     pub checksum_algorithm: Option<ChecksumAlgorithm>,
     /// Whether whole downloads are checked against the object's own checksum.
     pub verify_checksums: bool,
+    /// A PEM file of the certificate authorities to trust; `None` is the system's.
+    pub ca_bundle: Option<PathBuf>,
+    /// Whether a server must prove who it is. Without it TLS protects nothing.
+    pub verify_tls: bool,
     /// The mark for `SO_RCVLOWAT` while a body is outstanding; 0 leaves the socket alone.
     pub receive_low_water: u64,
     /// Whether pooled memory asks the kernel for huge pages.
@@ -93,6 +98,8 @@ impl Default for Config {
             payload_signing: PayloadSigning::Auto,
             checksum_algorithm: Some(ChecksumAlgorithm::Crc64Nvme),
             verify_checksums: true,
+            ca_bundle: None,
+            verify_tls: true,
             receive_low_water: MIB,
             huge_pages: true,
         }
@@ -352,6 +359,26 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
             Ok(())
         },
         show: |config| config.verify_checksums.to_string(),
+    },
+    ConfigKey {
+        name: "ca_bundle",
+        environment: &["AWS_CA_BUNDLE"],
+        help: "PEM file of the certificate authorities to trust; the system's where it is not given",
+        read: |config, value| {
+            config.ca_bundle = Some(value.into());
+            Ok(())
+        },
+        show: |config| config.ca_bundle.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+    },
+    ConfigKey {
+        name: "verify_tls",
+        environment: &["WIRESPEED_VERIFY_TLS"],
+        help: "whether a server must prove who it is: true or false",
+        read: |config, value| {
+            config.verify_tls = value.parse().map_err(|_| "it is true or false")?;
+            Ok(())
+        },
+        show: |config| config.verify_tls.to_string(),
     },
     ConfigKey {
         name: "receive_low_water",

@@ -17,6 +17,7 @@ use super::connection::{Connection, IDLE_FOR, Timeouts};
 use super::endpoint::Authority;
 use super::failure::NetFailure;
 use super::socket;
+use super::tls::{TlsSettings, TlsStream, Trust};
 use super::transport::Transport;
 
 /// The least that one of several addresses is given to answer.
@@ -39,6 +40,7 @@ const NEAR_RECEIVE_BUFFER: usize = 4 << 20;
 
 pub(crate) struct ConnectionPool {
     timeouts: Timeouts,
+    trust: Trust,
     low_water: u64,
     /// Idle connections kept for one authority.
     keep: usize,
@@ -52,9 +54,10 @@ pub(crate) struct ConnectionPool {
 }
 
 impl ConnectionPool {
-    pub(crate) fn new(timeouts: Timeouts, low_water: u64, keep: usize) -> ConnectionPool {
+    pub(crate) fn new(timeouts: Timeouts, tls: TlsSettings, low_water: u64, keep: usize) -> ConnectionPool {
         ConnectionPool {
             timeouts,
+            trust: Trust::new(tls),
             low_water,
             keep,
             addresses: AddressBook::default(),
@@ -83,7 +86,7 @@ impl ConnectionPool {
 
     /// An open connection: an idle one, or else a new one.
     pub(crate) async fn take(&self, authority: &Authority) -> Result<Connection, NetFailure> {
-        while let Some(connection) = self.pop(authority) {
+        while let Some(mut connection) = self.pop(authority) {
             if connection.is_open() {
                 return Ok(connection);
             }
@@ -102,8 +105,9 @@ impl ConnectionPool {
             }
         };
         self.opened.fetch_add(1, Ordering::Relaxed);
+        let transport = if authority.secure { self.secure(authority, stream).await? } else { Transport::Plain(stream) };
         let share = SocketShare::new(Arc::clone(&self.socket_memory));
-        Ok(Connection::new(Transport::Plain(stream), self.timeouts, self.low_water, share))
+        Ok(Connection::new(transport, self.timeouts, self.low_water, share))
     }
 
     /// Keeps the connection for another request, if another may follow on it.
@@ -133,6 +137,15 @@ impl ConnectionPool {
 
     fn pop(&self, authority: &Authority) -> Option<Connection> {
         self.lock().get_mut(authority)?.pop()
+    }
+
+    async fn secure(&self, authority: &Authority, stream: TcpStream) -> Result<Transport, NetFailure> {
+        let patience = self.timeouts.connect;
+        let connecting = TlsStream::connect(&self.trust, &authority.host, stream);
+        match tokio::time::timeout(patience, connecting).await {
+            Ok(connected) => Ok(Transport::Tls(Box::new(connected?))),
+            Err(_) => Err(NetFailure::TimedOut { during: "making the TLS handshake", after: patience }),
+        }
     }
 
     async fn reach(&self, authority: &Authority) -> Result<TcpStream, NetFailure> {

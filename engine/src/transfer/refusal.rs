@@ -46,11 +46,11 @@ impl From<NetFailure> for Failure {
             NetFailure::Stale => (ErrorKind::Connection, Retry::AtOnce, None),
             NetFailure::Broken { .. } => (ErrorKind::Connection, Retry::Backoff, None),
             NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
-            NetFailure::Malformed(_) => (
-                ErrorKind::Protocol,
-                Retry::Never,
-                Some("check that the endpoint URL is that of an S3 server over plain HTTP"),
-            ),
+            NetFailure::Tls { .. } => (ErrorKind::Connection, Retry::Never, failure.tls_hint()),
+            NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
+            NetFailure::Malformed(_) => {
+                (ErrorKind::Protocol, Retry::Never, Some("check that the endpoint URL is that of an S3 server"))
+            }
         };
         let mut error = Error::new(kind, failure.to_string());
         if let Some(hint) = hint {

@@ -365,7 +365,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         environment: &["AWS_CA_BUNDLE"],
         help: "PEM file of the certificate authorities to trust; the system's where it is not given",
         read: |config, value| {
-            config.ca_bundle = Some(value.into());
+            config.ca_bundle = (!value.is_empty()).then(|| value.into());
             Ok(())
         },
         show: |config| config.ca_bundle.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),

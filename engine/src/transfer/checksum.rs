@@ -107,7 +107,9 @@ impl Check {
     pub(crate) fn of(head: &ResponseHead<'_>, single: bool) -> Check {
         let check = Check { known: OnceLock::new(), sums: Mutex::default(), single };
         // A range's checksum, where there is one, may be that of an uploaded part.
-        if head.status == 200 && let Some(checksum) = Checksum::in_head(head) {
+        if head.status == 200
+            && let Some(checksum) = Checksum::in_head(head)
+        {
             check.learn(Some(checksum));
         }
         check
@@ -201,7 +203,9 @@ pub(crate) struct PartSums {
 impl PartSums {
     /// Takes the bytes that have just arrived.
     pub(crate) fn update(&mut self, bytes: &[u8], check: &Check) {
-        if !self.settled && let Some(known) = check.known.get() {
+        if !self.settled
+            && let Some(known) = check.known.get()
+        {
             self.settled = true;
             let wanted = match known {
                 Known::Is(checksum) => Some(checksum.algorithm),

@@ -188,7 +188,10 @@ impl Upload {
                 }
                 Err(failure) if body.carriage.is_refused_by(&failure.error) => Some(failure),
                 Err(failure) => {
-                    attempts.after(&self.engine, failure).await.map_err(|failure| self.subject.explain(failure.error))?;
+                    attempts
+                        .after(&self.engine, failure)
+                        .await
+                        .map_err(|failure| self.subject.explain(failure.error))?;
                     continue;
                 }
             };
@@ -276,7 +279,8 @@ impl Upload {
     fn signs_payload(&self) -> bool {
         self.engine.signer.is_some()
             && match self.engine.config.payload_signing {
-                PayloadSigning::Auto | PayloadSigning::Signed => true,
+                PayloadSigning::Auto => !self.subject.location.authority.secure,
+                PayloadSigning::Signed => true,
                 PayloadSigning::Unsigned => false,
             }
     }

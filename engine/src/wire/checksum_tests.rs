@@ -61,7 +61,8 @@ fn a_head_tells_its_checksum_and_whether_it_is_of_the_parts() {
     assert!(head_with("x-amz-checksum-crc32: AAAAAA==\r\nx-amz-checksum-type: composite\r\n").unwrap().composite);
     let both = head_with("x-amz-checksum-sha256: abc=\r\nx-amz-checksum-crc32c: AAAAAA==\r\n").unwrap();
     assert_eq!(both.algorithm, ChecksumAlgorithm::Crc32c);
-    for none in ["", "x-amz-checksum-sha1: abc=\r\n", "x-amz-checksum-type: FULL_OBJECT\r\n", "x-amz-checksum-: a\r\n"] {
+    for none in ["", "x-amz-checksum-sha1: abc=\r\n", "x-amz-checksum-type: FULL_OBJECT\r\n", "x-amz-checksum-: a\r\n"]
+    {
         assert_eq!(head_with(none), None, "{none}");
     }
 }

@@ -112,8 +112,8 @@ impl Script {
             ("max_attempts", "3"),
             ("verify_checksums", "false"),
         ]
-            .into_iter()
-            .fold(builder, |builder, (name, value)| builder.set(name, value).unwrap())
+        .into_iter()
+        .fold(builder, |builder, (name, value)| builder.set(name, value).unwrap())
     }
 }
 

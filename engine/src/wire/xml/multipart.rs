@@ -101,9 +101,14 @@ mod tests {
     #[test]
     fn a_completion_can_fail_with_status_200() {
         let done = b"\n \n<?xml version=\"1.0\"?>\n<CompleteMultipartUploadResult><ETag>&quot;a-2&quot;</ETag></CompleteMultipartUploadResult>";
-        assert_eq!(parse_complete_multipart(done), Ok(CompletedUpload::Done { etag: Some("\"a-2\"".into()), checksum: None }));
+        assert_eq!(
+            parse_complete_multipart(done),
+            Ok(CompletedUpload::Done { etag: Some("\"a-2\"".into()), checksum: None })
+        );
         let summed = b"<CompleteMultipartUploadResult><ChecksumCRC32>AAAAAA==</ChecksumCRC32><ChecksumType>COMPOSITE</ChecksumType></CompleteMultipartUploadResult>";
-        let Ok(CompletedUpload::Done { checksum: Some(checksum), .. }) = parse_complete_multipart(summed) else { panic!() };
+        let Ok(CompletedUpload::Done { checksum: Some(checksum), .. }) = parse_complete_multipart(summed) else {
+            panic!()
+        };
         assert_eq!((checksum.algorithm, checksum.composite), (ChecksumAlgorithm::Crc32, true));
         let failed = b"   \n<?xml version=\"1.0\"?><Error><Code>InternalError</Code><Message>Please try again.</Message></Error>";
         assert!(
@@ -117,7 +122,10 @@ mod tests {
     #[test]
     fn parts_are_written_with_their_quotes() {
         let mut out = Vec::new();
-        write_complete_multipart(&mut out, [(1, "\"a\"", None), (10_000, "b<", Some(("ChecksumCRC32", "AAAAAA==")))].into_iter());
+        write_complete_multipart(
+            &mut out,
+            [(1, "\"a\"", None), (10_000, "b<", Some(("ChecksumCRC32", "AAAAAA==")))].into_iter(),
+        );
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Part><PartNumber>1</PartNumber>\

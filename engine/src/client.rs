@@ -9,7 +9,7 @@ use crate::config::{Config, MOST_CONCURRENCY};
 use crate::credentials::{ChainSettings, Credentials, CredentialsSource, Variable};
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
-use crate::net::{ConnectionPool, Endpoint, Timeouts};
+use crate::net::{ConnectionPool, Endpoint};
 use crate::transfer::bucket::{self, ListedBucket};
 use crate::transfer::delete::{self, DeleteFailure};
 use crate::transfer::get::Get;
@@ -288,6 +288,19 @@ impl ClientBuilder {
         self.name("profile")
     }
 
+    /// Trusts the certificate authorities in this PEM file, instead of the system's.
+    pub fn ca_bundle(mut self, path: impl Into<std::path::PathBuf>) -> ClientBuilder {
+        self.config.ca_bundle = Some(path.into());
+        self.name("ca_bundle")
+    }
+
+    /// Takes any certificate for any name where `verify` is false: anybody on the way can then read
+    /// and change everything.
+    pub fn verify_tls(mut self, verify: bool) -> ClientBuilder {
+        self.config.verify_tls = verify;
+        self.name("verify_tls")
+    }
+
     /// Signs with these credentials, instead of those that would be found.
     pub fn credentials(mut self, credentials: Credentials) -> ClientBuilder {
         self.credentials = Some(CredentialsSource::Static(credentials));
@@ -337,12 +350,7 @@ impl ClientBuilder {
         // What is said here leaves a profile nothing to decide, unless somebody named one.
         let is_settled = config.profile.is_none() && is_decided("endpoint_url") && is_decided("region");
         let places = Places::new(is_settled.then_some(endpoint), decided, variable);
-        let timeouts = Timeouts {
-            connect: config.connect_timeout,
-            first_byte: config.first_byte_timeout,
-            stall: config.stall_timeout,
-        };
-        let connections = ConnectionPool::new(timeouts, config.receive_low_water, config.concurrency);
+        let connections = ConnectionPool::new(&config);
         let memory = buffer::Pool::new(buffer::PoolConfig {
             retain_bytes: usize::try_from(config.memory).unwrap_or(usize::MAX),
             idle: MEMORY_IDLE,

@@ -170,9 +170,10 @@ impl Engine {
         };
         let location = &standing.location;
         let authority = &location.authority;
+        let still_good = kept.as_mut().is_some_and(|kept| kept.is_to(authority) && kept.is_fresh());
         let mut connection = match kept.take() {
             _ if attempts.wants_new_connection() => self.connections.connect(authority).await?,
-            Some(connection) if connection.is_to(authority) && connection.is_fresh() => connection,
+            Some(connection) if still_good => connection,
             _ => self.connections.take(authority).await?,
         };
         let request = Request {

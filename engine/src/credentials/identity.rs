@@ -242,7 +242,10 @@ impl Identity {
             pause = (at.elapsed() * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
         }
         let Some(loader) = &self.loader else { return Err(nothing_to_load()) };
-        let loaded = match loader.load().await {
+        let loaded = loader.load().await;
+        // Asking took time.
+        let now = now + asked.elapsed();
+        let loaded = match loaded {
             Ok(loaded) if loaded.expires_at.is_some_and(|at| at <= now) => Err(expired_already(&loaded)),
             other => other,
         };

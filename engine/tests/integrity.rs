@@ -252,8 +252,12 @@ async fn an_object_that_is_larger_than_expected_is_read_in_ranges_all_the_same()
     let asked = script.asked();
     let whole = asked.iter().filter(|asked| asked.method() == "GET" && asked.header("range").is_none()).count();
     assert!((1..9).contains(&whole), "{whole} of nine large objects were asked for whole");
-    let (first, _) = asked.iter().find(|asked| asked.header("range").is_some()).unwrap().range();
-    assert_eq!(first, PART, "the first part was asked for twice");
+    for ranged in asked.iter().filter(|asked| asked.header("range").is_some()) {
+        let is_whole = |other: &&Asked| other.method() == "GET" && other.header("range").is_none();
+        if asked.iter().filter(is_whole).any(|whole| whole.target() == ranged.target()) {
+            assert!(ranged.range().0 >= PART, "the first part was asked for twice");
+        }
+    }
 }
 
 /// Uploads to a server of which `judge` says what it refuses; it repeats the checksum that it was sent.

@@ -219,7 +219,8 @@ fn verdict(status: u16, code: &str) -> Verdict {
             "the bucket is elsewhere",
             Some("set --region or --endpoint-url to where it is"),
         ),
-        (304 | 412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
+        (304, _) => new(K::Precondition, Retry::Never, "the object has not changed (not modified)", None),
+        (412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
         (401, _) => new(K::Denied, Retry::Never, "the server wants credentials", None),
         (403, _) => new(
             K::Denied,

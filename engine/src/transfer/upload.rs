@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use smallvec::SmallVec;
 use tracing::Instrument;
 
 use super::Engine;
@@ -19,9 +18,13 @@ use super::checksum::Carriage;
 use super::cleanup::Cleanup;
 use super::file::SourceFile;
 use super::head::head_as;
+use super::lost_answer::{LostAnswer, etag_of, etag_of_parts, find};
+use super::options::{Borrowed, Fields};
 use super::put::PutOutcome;
+use super::put_options::Written;
 use super::refusal::{Failure, failed_inside_success};
-use super::request::{Attempts, Call, Subject, head_only, sha256, unreadable};
+use super::request::{Attempts, Call, Subject, sha256, unreadable};
+use super::uploads::abort;
 use super::workers::{lost, run_together};
 use crate::config::PayloadSigning;
 use crate::error::{Error, ErrorKind, Result};
@@ -33,7 +36,7 @@ use crate::wire::request::{Method, Payload};
 use crate::wire::xml::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 
 /// The answers of an upload are under 1 KiB.
-const ANSWER_BYTES: usize = 64 * 1024;
+pub(crate) const ANSWER_BYTES: usize = 64 * 1024;
 
 /// What is uploaded.
 #[derive(Clone)]
@@ -58,6 +61,7 @@ pub(crate) struct Upload {
     pub(crate) subject: Subject,
     pub(crate) content: Content,
     pub(crate) checksum: Option<ChecksumAlgorithm>,
+    pub(crate) written: Arc<Written>,
     pub(crate) progress: Option<Progress>,
 }
 
@@ -72,10 +76,10 @@ struct Tags {
 }
 
 /// A part that the server has.
-struct SentPart {
-    number: u32,
-    etag: String,
-    sum: Option<Sum>,
+pub(super) struct SentPart {
+    pub(super) number: u32,
+    pub(super) etag: String,
+    pub(super) sum: Option<Sum>,
 }
 
 impl Upload {
@@ -102,10 +106,11 @@ impl Upload {
         Ok(outcome)
     }
 
-    async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
+    pub(super) async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
         let body = self.part_body(0..size).await?;
         self.check_unchanged().await?;
-        let tags = self.send(&[], body, kept).await?;
+        let headers: Borrowed<'_> = self.written.object.iter().chain(self.written.conditions.iter()).collect();
+        let tags = self.send(&[], &headers, body, kept).await?;
         Ok(PutOutcome { etag: tags.etag, version_id: tags.version_id, parts: 1, checksum: tags.sum.map(stored) })
     }
 
@@ -147,10 +152,12 @@ impl Upload {
         let mut parts: Vec<SentPart> = sent.into_iter().flatten().collect();
         parts.sort_unstable_by_key(|part| part.number);
         self.check_unchanged().await?;
-        self.complete(&upload_id, &parts).await
+        let size = self.content.size();
+        let conditions = &self.written.conditions;
+        complete(&self.engine, &self.subject, &upload_id, &parts, self.checksum, size, conditions).await
     }
 
-    async fn send_part(
+    pub(super) async fn send_part(
         &self,
         number: u32,
         range: Range<u64>,
@@ -161,19 +168,26 @@ impl Upload {
         let body = self.part_body(range).await.map_err(explain)?;
         let number_text = number.to_string();
         let query = [("partNumber", number_text.as_str()), ("uploadId", upload_id)];
-        let Tags { etag, sum, .. } = self.send(&query, body, kept).await.map_err(explain)?;
+        let Tags { etag, sum, .. } = self.send(&query, &[], body, kept).await.map_err(explain)?;
         let etag = etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")));
         Ok(SentPart { number, etag: etag?, sum })
     }
 
     /// Sends one body until it is accepted. Where the server refuses its checksum it is sent again at
     /// once, with less of it, and the server's taste is remembered.
-    async fn send(&self, query: &[(&str, &str)], mut body: PartBody, kept: &mut Option<Connection>) -> Result<Tags> {
+    async fn send(
+        &self,
+        query: &[(&str, &str)],
+        headers: &[(&str, &str)],
+        mut body: PartBody,
+        kept: &mut Option<Connection>,
+    ) -> Result<Tags> {
         let mut attempts = Attempts::new();
         let mut lowered = false;
+        let mut lost = LostAnswer::default();
         loop {
             attempts.begin();
-            let refused = match self.send_once(query, &body, &attempts, kept).await {
+            let refused = match self.send_once(query, headers, &body, &attempts, kept).await {
                 // A server that knows nothing of trailers may have stored the framing as if it were content.
                 Ok(tags) if body.carriage == Carriage::Trailer && !tags.confirmed => None,
                 Ok(tags) => {
@@ -187,7 +201,16 @@ impl Upload {
                     return Ok(tags);
                 }
                 Err(failure) if body.carriage.is_refused_by(&failure.error) => Some(failure),
+                Err(failure) if lost.may_explain(&failure.error) => {
+                    let bytes = body.as_slice();
+                    let etag = async || Some(etag_of(bytes).await);
+                    let found = find(&self.engine, &self.subject, failure.error, Some(bytes.len() as u64), etag).await;
+                    let found = found.map_err(|error| self.subject.explain(error))?;
+                    let (etag, version_id) = (found.etag, found.version_id);
+                    return Ok(Tags { etag, version_id, sum: body.sum, confirmed: false });
+                }
                 Err(failure) => {
+                    lost.note(&failure);
                     attempts
                         .after(&self.engine, failure)
                         .await
@@ -207,6 +230,7 @@ impl Upload {
     async fn send_once(
         &self,
         query: &[(&str, &str)],
+        more: &[(&str, &str)],
         body: &PartBody,
         attempts: &Attempts,
         kept: &mut Option<Connection>,
@@ -214,12 +238,16 @@ impl Upload {
         let bytes = body.as_slice();
         let value = body.sum.map(|sum| sum.value());
         let length = bytes.len().to_string();
-        let mut headers: SmallVec<[(&str, &str); 4]> = SmallVec::new();
+        let chunked;
+        let mut headers = Borrowed::from_slice(more);
         let mut call = Call { query, body: bytes, payload: body.payload, ..Call::new(Method::Put) };
         match (body.carriage, self.checksum, &value) {
             (Carriage::Header, Some(algorithm), Some(value)) => headers.push((algorithm.header(), value)),
             (Carriage::Trailer, Some(algorithm), _) => {
-                headers.push(("content-encoding", "aws-chunked"));
+                // Beside the object's own, which the server keeps.
+                let own = headers.iter().position(|header| header.0 == "content-encoding");
+                chunked = own.map(|at| format!("aws-chunked,{}", headers.swap_remove(at).1));
+                headers.push(("content-encoding", chunked.as_deref().unwrap_or("aws-chunked")));
                 headers.push(("x-amz-decoded-content-length", &length));
                 headers.push(("x-amz-trailer", algorithm.header()));
                 call.payload = Payload::UnsignedTrailer;
@@ -289,12 +317,13 @@ impl Upload {
     }
 
     /// Starts the multipart upload, with its checksum announced where the server lets it be.
-    async fn start(&self) -> Result<StartedUpload> {
+    pub(super) async fn start(&self) -> Result<StartedUpload> {
         let algorithm = self.checksum.filter(|_| self.carriage() != Carriage::None);
-        let started = StartedUpload::start(&self.engine, &self.subject, algorithm).await;
+        let headers = || self.written.object.clone();
+        let started = StartedUpload::start(&self.engine, &self.subject, headers(), algorithm).await;
         match started {
             Err(error) if algorithm.is_some() && Carriage::Header.is_refused_by(&error) => {
-                let started = StartedUpload::start(&self.engine, &self.subject, None).await?;
+                let started = StartedUpload::start(&self.engine, &self.subject, headers(), None).await?;
                 self.engine.acceptance.lowered_to(Carriage::None, &self.subject.bucket);
                 Ok(started)
             }
@@ -308,73 +337,89 @@ impl Upload {
             Content::File(file) => file.check_unchanged().await.map_err(|error| self.subject.explain(error)),
         }
     }
+}
 
-    async fn complete(self, upload_id: &str, parts: &[SentPart]) -> Result<PutOutcome> {
-        let mut body = Vec::new();
-        // All of them or none: a server that was told of checksums wants every part's.
-        let sums: Option<Vec<Sum>> = parts.iter().map(|part| part.sum).collect();
-        let values: Option<Vec<String>> = sums.as_ref().map(|sums| sums.iter().map(Sum::value).collect());
-        let part_sum = |index: usize| Some((self.checksum?.element(), values.as_ref()?.get(index)?.as_str()));
-        let listed = parts.iter().enumerate();
-        let listed = listed.map(|(index, part)| (part.number, part.etag.as_str(), part_sum(index)));
-        write_complete_multipart(&mut body, listed);
-        let whole = sums.filter(|_| self.checksum.is_some_and(ChecksumAlgorithm::combines)).and_then(Sum::of_parts);
-        let whole_value = whole.map(|whole| whole.value());
-        let size = self.content.size();
-        let size_text = size.to_string();
-        let mut headers: SmallVec<[(&str, &str); 4]> = SmallVec::new();
-        headers.extend([("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())]);
-        if let (Some(algorithm), Some(value)) = (self.checksum, &whole_value) {
-            headers.extend([(algorithm.header(), value.as_str()), ("x-amz-checksum-type", algorithm.multipart_type())]);
-        }
-        let call = Call {
-            query: &[("uploadId", upload_id)],
-            headers: &headers,
-            body: &body,
-            payload: sha256(&body),
-            ..Call::new(Method::Post)
-        };
-        let parts = parts.len() as u32;
-        let mut kept = None;
-        let mut attempts = Attempts::new();
-        loop {
-            attempts.begin();
-            let completed = async {
-                let (exchange, version_id) = self
-                    .engine
-                    .exchange(&self.subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
-                    .await?;
-                let answer = self.engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
-                match parse_complete_multipart(&answer) {
-                    Ok(CompletedUpload::Done { etag, checksum }) => match (whole, checksum) {
-                        (Some(whole), Some(told)) if disagree(&whole, &told) => {
-                            Err(Failure::never(other_bytes(whole, &told.value).error))
-                        }
-                        _ => Ok(PutOutcome { etag, version_id, parts, checksum: whole.map(stored) }),
-                    },
-                    Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
-                    Err(error) => Err(unreadable(error)),
-                }
-            };
-            let failure = match completed.await {
-                Ok(outcome) => {
-                    self.engine.put_back(&self.subject, kept);
-                    return Ok(outcome);
-                }
-                Err(failure) => failure,
-            };
-            // An earlier attempt may have completed the upload and only its answer been lost.
-            if attempts.is_repeated()
-                && failure.error.code() == Some("NoSuchUpload")
-                && let Ok(found) = head_as(&self.engine, &self.subject).await
-                && found.size == size
-                && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{parts}\"")))
-            {
-                let checksum = whole.map(stored);
-                return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts, checksum });
+/// Makes an object of its parts, `size` bytes in all, which were sent with this kind of checksum.
+pub(super) async fn complete(
+    engine: &Arc<Engine>,
+    subject: &Subject,
+    upload_id: &str,
+    parts: &[SentPart],
+    checksum: Option<ChecksumAlgorithm>,
+    size: u64,
+    conditions: &Fields,
+) -> Result<PutOutcome> {
+    let mut body = Vec::new();
+    // All of them or none: a server that was told of checksums wants every part's.
+    let sums: Option<Vec<Sum>> = parts.iter().map(|part| part.sum).collect();
+    let values: Option<Vec<String>> = sums.as_ref().map(|sums| sums.iter().map(Sum::value).collect());
+    let part_sum = |index: usize| Some((checksum?.element(), values.as_ref()?.get(index)?.as_str()));
+    let listed = parts.iter().enumerate();
+    let listed = listed.map(|(index, part)| (part.number, part.etag.as_str(), part_sum(index)));
+    write_complete_multipart(&mut body, listed);
+    let whole = sums.filter(|_| checksum.is_some_and(ChecksumAlgorithm::combines)).and_then(Sum::of_parts);
+    let whole_value = whole.map(|whole| whole.value());
+    let size_text = size.to_string();
+    let mut headers = Borrowed::new();
+    headers.extend([("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())]);
+    if let (Some(algorithm), Some(value)) = (checksum, &whole_value) {
+        headers.extend([(algorithm.header(), value.as_str()), ("x-amz-checksum-type", algorithm.multipart_type())]);
+    }
+    headers.extend(conditions.iter());
+    let call = Call {
+        query: &[("uploadId", upload_id)],
+        headers: &headers,
+        body: &body,
+        payload: sha256(&body),
+        ..Call::new(Method::Post)
+    };
+    let count = parts.len() as u32;
+    let done = |etag, version_id| PutOutcome { etag, version_id, parts: count, checksum: whole.map(stored) };
+    let mut kept = None;
+    let mut attempts = Attempts::new();
+    let mut lost = LostAnswer::default();
+    loop {
+        attempts.begin();
+        let completed = async {
+            let (exchange, version_id) = engine
+                .exchange(subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
+                .await?;
+            let answer = engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
+            match parse_complete_multipart(&answer) {
+                Ok(CompletedUpload::Done { etag, checksum }) => match (whole, checksum) {
+                    (Some(whole), Some(told)) if disagree(&whole, &told) => {
+                        Err(Failure::never(other_bytes(whole, &told.value).error))
+                    }
+                    _ => Ok(done(etag, version_id)),
+                },
+                Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
+                Err(error) => Err(unreadable(error)),
             }
-            attempts.after(&self.engine, failure).await.map_err(|failure| self.subject.explain(failure.error))?;
+        };
+        let failure = match completed.await {
+            Ok(outcome) => {
+                engine.put_back(subject, kept);
+                return Ok(outcome);
+            }
+            Err(failure) => failure,
+        };
+        if lost.may_explain(&failure.error) {
+            let etag = async || etag_of_parts(parts.iter().map(|part| part.etag.as_str()));
+            let found = find(engine, subject, failure.error, Some(size), etag).await;
+            let found = found.map_err(|error| subject.explain(error))?;
+            return Ok(done(found.etag, found.version_id));
         }
+        lost.note(&failure);
+        // An earlier attempt may have completed the upload and only its answer been lost.
+        if attempts.is_repeated()
+            && failure.error.code() == Some("NoSuchUpload")
+            && let Ok(found) = head_as(engine, subject).await
+            && found.size == size
+            && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{count}\"")))
+        {
+            return Ok(done(found.etag, found.version_id));
+        }
+        attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?;
     }
 }
 
@@ -399,10 +444,10 @@ fn stored(sum: Sum) -> Checksum {
 }
 
 /// A multipart upload that exists on the server; dropped, it is aborted behind the caller's back.
-struct StartedUpload {
+pub(super) struct StartedUpload {
     engine: Arc<Engine>,
     subject: Subject,
-    upload_id: String,
+    pub(super) upload_id: String,
     /// Until it is completed or aborted there is something to clean up.
     pending: Option<Cleanup>,
 }
@@ -410,20 +455,21 @@ struct StartedUpload {
 impl StartedUpload {
     /// The request runs to its end even when nobody waits for it any more: an upload whose id never
     /// arrived could not be aborted.
-    async fn start(
+    pub(super) async fn start(
         engine: &Arc<Engine>,
         subject: &Subject,
+        mut headers: Fields,
         checksum: Option<ChecksumAlgorithm>,
     ) -> Result<StartedUpload> {
         let (engine, subject) = (Arc::clone(engine), subject.clone());
         let pending = engine.cleanups.begin();
+        if let Some(algorithm) = checksum {
+            headers.push("x-amz-checksum-algorithm", algorithm.s3_name());
+            headers.push("x-amz-checksum-type", algorithm.multipart_type());
+        }
         let starting = async move {
-            let announced = checksum.map(|algorithm| {
-                let kind = ("x-amz-checksum-type", algorithm.multipart_type());
-                [("x-amz-checksum-algorithm", algorithm.s3_name()), kind]
-            });
-            let headers = announced.as_ref().map_or(&[][..], |headers| &headers[..]);
-            let call = Call { query: &[("uploads", "")], headers, ..Call::new(Method::Post) };
+            let headers = headers.borrowed();
+            let call = Call { query: &[("uploads", "")], headers: &headers, ..Call::new(Method::Post) };
             let upload_id = engine
                 .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
                 .await?;
@@ -433,12 +479,12 @@ impl StartedUpload {
     }
 
     /// The upload is complete.
-    fn forget(mut self) {
+    pub(super) fn forget(mut self) {
         self.pending = None;
     }
 
     /// Aborts the upload after `error`; where that fails too, the error names the upload.
-    async fn abort(mut self, error: Error) -> Error {
+    pub(super) async fn abort(mut self, error: Error) -> Error {
         let aborted = abort(&self.engine, &self.subject, &self.upload_id).await;
         self.pending = None;
         match aborted {
@@ -464,9 +510,4 @@ impl Drop for StartedUpload {
             drop(pending);
         });
     }
-}
-
-async fn abort(engine: &Arc<Engine>, subject: &Subject, upload_id: &str) -> Result<()> {
-    let call = Call { query: &[("uploadId", upload_id)], ..Call::new(Method::Delete) };
-    engine.ask(subject, &call, ANSWER_BYTES, |_| (), head_only).await
 }

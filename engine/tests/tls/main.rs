@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // That is how a test fails.
 
+mod proxy;
 mod records;
 
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use proxy::Proxy;
 use records::{Say, Server};
 use tempfile::TempDir;
 use wirespeed::{Client, ClientBuilder, Credentials, ErrorKind};
@@ -233,5 +235,55 @@ fn a_connection_cut_without_a_farewell_is_not_the_end_of_a_document() {
         if let Err(error) = page {
             assert!(error.to_string().contains("close_notify"), "{error}");
         }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_is_gone_through_and_sees_no_request() {
+    let site = Site::start(Tls::generated()).await;
+    let proxy = Proxy::start("HTTP/1.1 200 Connection established\r\n\r\n");
+    let client = |url: &str, exceptions: &str| {
+        let builder = site.client().set("https_proxy", url).unwrap();
+        builder.set("no_proxy", exceptions).unwrap().build().unwrap()
+    };
+    let through = client(&proxy.url.replace("http://", "http://user:hidden@"), "");
+    let content = bytes(3 * PART);
+    through.put("bucket", "key").bytes(content.clone()).await.unwrap();
+    assert!(through.get("bucket", "key").buffer().await.unwrap().body == *content);
+    let asked = proxy.asked();
+    let address = site.origin.address();
+    assert!(!asked.is_empty());
+    for head in &asked {
+        assert!(head.starts_with(&format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\n")), "{head}");
+        // user:hidden in base64.
+        assert!(head.contains("Proxy-Authorization: Basic dXNlcjpoaWRkZW4=\r\n"), "{head}");
+    }
+    assert!(!format!("{:?} {:?}", through, through.config().entries().collect::<Vec<_>>()).contains("hidden"));
+
+    client(&proxy.url, "localhost,127.0.0.0/8").head("bucket", "key").await.unwrap();
+    assert_eq!(proxy.asked().len(), asked.len(), "an exception went through the proxy");
+}
+
+#[tokio::test]
+async fn a_proxy_that_refuses_is_named_with_its_reason() {
+    let site = Site::start(Tls::generated()).await;
+    let refusals = [
+        ("HTTP/1.1 403 Forbidden\r\n\r\n", "it refused the tunnel (HTTP 403)"),
+        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "user name and password"),
+        ("220 mail.example.com ESMTP\r\n", "its answer is not HTTP"),
+        ("", "instead of answering"),
+    ];
+    for (answer, meaning) in refusals {
+        let proxy = Proxy::start(answer);
+        let client = site.client().set("https_proxy", &proxy.url).unwrap().build().unwrap();
+        let error = client.head("bucket", "key").await.unwrap_err();
+        let shown = error.to_string();
+        assert!(shown.contains(meaning) && shown.contains("NO_PROXY") && shown.contains(&proxy.url[7..]), "{shown}");
+        assert_eq!(proxy.asked().len(), 1, "a refusal is not asked for again");
+    }
+    for url in ["https://user:hidden@proxy", "socks5://user:hidden@proxy", "http://user:hidden@", "http://us er@p"] {
+        let error = Client::builder().set("https_proxy", url).map(|_| ()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(!format!("{error} {error:?}").contains("hidden"), "{error}");
     }
 }

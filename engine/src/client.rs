@@ -281,13 +281,6 @@ impl ClientBuilder {
         self.name("memory")
     }
 
-    /// The profile of the AWS configuration files that settings and credentials come from; the keys of
-    /// the environment then do not count.
-    pub fn profile(mut self, name: impl Into<String>) -> ClientBuilder {
-        self.config.profile = Some(name.into());
-        self.name("profile")
-    }
-
     /// Trusts the certificate authorities in this PEM file, instead of the system's.
     pub fn ca_bundle(mut self, path: impl Into<std::path::PathBuf>) -> ClientBuilder {
         self.config.ca_bundle = Some(path.into());
@@ -299,6 +292,13 @@ impl ClientBuilder {
     pub fn verify_tls(mut self, verify: bool) -> ClientBuilder {
         self.config.verify_tls = verify;
         self.name("verify_tls")
+    }
+
+    /// The profile of the AWS configuration files that settings and credentials come from; the keys of
+    /// the environment then do not count.
+    pub fn profile(mut self, name: impl Into<String>) -> ClientBuilder {
+        self.config.profile = Some(name.into());
+        self.name("profile")
     }
 
     /// Signs with these credentials, instead of those that would be found.

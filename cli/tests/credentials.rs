@@ -282,6 +282,34 @@ fn a_container_is_asked_with_the_token_of_its_file() {
 }
 
 #[test]
+fn settings_that_make_no_sense_are_errors_and_not_panics() {
+    for (name, value) in [
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "no slash before it"),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "credentials"),
+        ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "http://elsewhere.example/x"),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "::"),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://192.0.2.1/credentials"),
+        ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "/credentials"),
+        ("AWS_WEB_IDENTITY_TOKEN_FILE", "/does/not/exist"),
+        ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "not a URL"),
+        ("AWS_EC2_METADATA_SERVICE_ENDPOINT", "::"),
+        ("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE", "IPv9"),
+        ("AWS_ENDPOINT_URL_STS", "not a URL"),
+    ] {
+        let machine = Machine::new().set("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/r").set(name, value);
+        let disabled = if name.starts_with("AWS_EC2") { "false" } else { "true" };
+        let machine = machine.file("jwt", "hidden").set("AWS_EC2_METADATA_DISABLED", disabled);
+        let jwt = machine.path("jwt").display().to_string();
+        let machine = if name.ends_with("STS") { machine.set("AWS_WEB_IDENTITY_TOKEN_FILE", jwt) } else { machine };
+        let output = machine.run(&["ls", "s3://bucket"]);
+        let said = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(2 | 3)), "{name}={value}: {said}");
+        assert!(!said.contains("panicked"), "{name}={value}: {said}");
+        assert!(said.contains("credentials"), "{name}={value}: {said}");
+    }
+}
+
+#[test]
 fn a_web_identity_is_exchanged_for_a_role() {
     let sts = Stub::start(|asked| {
         let is_right = asked.body.contains("Action=AssumeRoleWithWebIdentity") && asked.body.contains("hidden-jwt");

@@ -137,11 +137,12 @@ impl Chain {
 
     fn provider_config(&self, profile: &Profile) -> ProviderConfig {
         let region = self.settings.region.clone().or_else(|| profile.property("region"));
+        let says_yes = |name: &str| profile.property(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         ProviderConfig::without_region()
             .with_behavior_version(Some(BehaviorVersion::latest()))
             .with_region(Some(Region::new(region.unwrap_or_else(|| "us-east-1".to_owned()))))
-            .with_use_fips(Some(self.settings.use_fips))
-            .with_use_dual_stack(Some(self.settings.use_dual_stack))
+            .with_use_fips(Some(self.settings.use_fips || says_yes("use_fips_endpoint")))
+            .with_use_dual_stack(Some(self.settings.use_dual_stack || says_yes("use_dualstack_endpoint")))
     }
 
     fn is_set(&self, name: &str) -> bool {

@@ -240,6 +240,36 @@ async fn no_request_waits_while_a_session_is_renewed() {
 }
 
 #[tokio::test]
+async fn a_session_is_measured_by_the_servers_clock() {
+    // The session lives for a second by a clock that is an hour ahead: by ours it would seem to last.
+    let opened = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&opened);
+    let script = Script::start(move |asked| {
+        let (now, date) = date(3600);
+        if off(asked, now) > 900 {
+            return answer(403, &format!("Date: {date}\r\n"), "<Error><Code>RequestTimeTooSkewed</Code></Error>");
+        }
+        if !asked.target().ends_with("?session=") {
+            return ok();
+        }
+        count.fetch_add(1, Ordering::SeqCst);
+        let until = jiff::Timestamp::try_from(now + Duration::from_millis(1100)).unwrap();
+        let body = format!(
+            "<CreateSessionResult><Credentials><AccessKeyId>S</AccessKeyId><SecretAccessKey>s</SecretAccessKey>\
+             <SessionToken>t</SessionToken><Expiration>{until}</Expiration></Credentials></CreateSessionResult>"
+        );
+        answer(200, "", &body)
+    });
+    let client = signing(&script).set("express_sessions", "always").unwrap().build().unwrap();
+    client.put(DIRECTORY, "key").bytes("x").await.unwrap();
+    assert_eq!(opened.load(Ordering::SeqCst), 1);
+    // The server's date is in whole seconds.
+    tokio::time::sleep(Duration::from_millis(2200)).await;
+    client.put(DIRECTORY, "key").bytes("x").await.unwrap();
+    assert_eq!(opened.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
 async fn what_a_directory_bucket_lacks_is_refused_by_name() {
     let (script, _) = express(Duration::from_secs(300));
     let client = signing(&script).build().unwrap();

@@ -60,7 +60,7 @@ impl Chain {
         if let Some(keys) = profile.keys() {
             let credentials = usable(keys).map_err(from_error)?;
             let source = format!("the profile {profile_name}");
-            return Ok(Loaded { credentials, expires_at: None, in_session: false, source });
+            return Ok(Loaded { credentials, expires_at: None, fetched_at: None, in_session: false, source });
         }
         let config = self.provider_config(&profile);
         if profile.has_credentials()
@@ -196,7 +196,13 @@ fn loaded(found: &aws_credential_types::Credentials, source: &str) -> Result<Loa
         session_token: found.session_token().filter(|token| !token.is_empty()).map(str::to_owned),
     })
     .map_err(from_error)?;
-    Ok(Loaded { credentials, expires_at: found.expiry(), in_session: false, source: source.to_owned() })
+    Ok(Loaded {
+        credentials,
+        expires_at: found.expiry(),
+        fetched_at: None,
+        in_session: false,
+        source: source.to_owned(),
+    })
 }
 
 fn from_error(error: Error) -> LoadFailure {

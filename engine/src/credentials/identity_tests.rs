@@ -31,6 +31,7 @@ impl Load for Stub {
             Ok(Loaded {
                 credentials: Credentials::new(format!("KEY{number}"), "secret"),
                 expires_at: self.life.map(|life| SystemTime::now() + life),
+                fetched_at: None,
                 in_session: false,
                 source: "a stub".to_owned(),
             })
@@ -116,7 +117,8 @@ async fn the_refresh_comes_when_three_quarters_to_nine_tenths_of_the_life_are_ov
         let identity = Identity::anonymous();
         let now = SystemTime::now();
         let credentials = Credentials::new("A", "s");
-        let loaded = Loaded { credentials, expires_at: Some(now + life), in_session: false, source: String::new() };
+        let expires_at = Some(now + life);
+        let loaded = Loaded { credentials, expires_at, fetched_at: None, in_session: false, source: String::new() };
         let due = identity.install(loaded, now).refresh_at().unwrap().duration_since(now).unwrap();
         assert!((750..=900).contains(&due.as_secs()), "{due:?}");
     }

@@ -251,6 +251,7 @@ impl Sessions {
                 session_token: Some(session.session_token),
             },
             expires_at: Some(session.expiration.map_or_else(|| engine.clock.now() + SESSION_LIFE, SystemTime::from)),
+            fetched_at: Some(engine.clock.now()),
             in_session: true,
             source: format!("a session with {}", self.place.bucket),
         })

@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::metrics::Progress;
 use crate::net::Connection;
 use crate::pace::MemoryPermit;
+use crate::wire::checksum::ChecksumAlgorithm;
 
 /// PUTs that have not been sent; made by [`Client::put_many`](crate::Client::put_many).
 #[must_use = "nothing is sent until a source is chosen"]
@@ -24,6 +25,7 @@ pub struct PutMany {
     engine: Arc<Engine>,
     bucket: String,
     progress: Option<Progress>,
+    checksum: Option<ChecksumAlgorithm>,
     options: PutOptions,
 }
 
@@ -31,7 +33,15 @@ put_methods!(PutMany, this => this.options);
 
 impl PutMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> PutMany {
-        PutMany { engine, bucket, progress: None, options: PutOptions::default() }
+        let checksum = engine.config.checksum_algorithm;
+        PutMany { engine, bucket, progress: None, checksum, options: PutOptions::default() }
+    }
+
+    /// The checksum that goes with each object, or `None` for none; otherwise as `checksum_algorithm`
+    /// is set.
+    pub fn checksum(mut self, algorithm: impl Into<Option<ChecksumAlgorithm>>) -> PutMany {
+        self.checksum = algorithm.into();
+        self
     }
 
     /// Counts bytes and objects as the server accepts them.
@@ -87,7 +97,7 @@ impl PutMany {
         I: Send + 'static,
         Putter: Worker<I, PutOutcome>,
     {
-        let PutMany { engine, bucket, progress, options } = self;
+        let PutMany { engine, bucket, progress, checksum, options } = self;
         let bucket = Subject::bucket(&engine, "put", &bucket)?.with(options.attached());
         let written = Written::new(&options);
         let workers = engine.pace.workers(usize::MAX);
@@ -95,6 +105,7 @@ impl PutMany {
             engine: Arc::clone(&engine),
             bucket: bucket.clone(),
             written: Arc::clone(&written),
+            checksum,
             progress: progress.clone(),
             kept: None,
         }))
@@ -105,6 +116,7 @@ struct Putter {
     engine: Arc<Engine>,
     bucket: Subject,
     written: Arc<Written>,
+    checksum: Option<ChecksumAlgorithm>,
     progress: Option<Progress>,
     kept: Option<Connection>,
 }
@@ -116,6 +128,7 @@ impl Putter {
             subject: self.bucket.with_key(key)?,
             content,
             written: Arc::clone(&self.written),
+            checksum: self.checksum,
             progress: self.progress.clone(),
         };
         upload.run(&mut self.kept).await

@@ -19,7 +19,7 @@ PYTHON := $(VENV)/bin/python
 # A pinned tool is found before one of the same name on the machine.
 export PATH := $(TOOLS)/bin:$(PATH)
 
-GO_TOOLS  := s5cmd versitygw rclone
+GO_TOOLS  := s5cmd versitygw rclone minio
 GO_BINS   := $(GO_TOOLS:%=.tools/bin/%)
 LIMIT     := lab/drivers/limit
 # The peers' drivers are a workspace of their own.
@@ -149,6 +149,7 @@ check-deny: .tools/bin/cargo-deny | need-rust
 .tools/bin/s5cmd: GO_PACKAGE := github.com/peak/s5cmd/v2
 .tools/bin/versitygw: GO_PACKAGE := github.com/versity/versitygw/cmd/versitygw
 .tools/bin/rclone: GO_PACKAGE := .
+.tools/bin/minio: GO_PACKAGE := github.com/minio/minio
 $(GO_BINS): .tools/bin/%: tools/go/%/go.mod tools/go/%/go.sum | need-go
 	mkdir -p .tools/bin
 	cd tools/go/$* && go build -mod=readonly -trimpath -ldflags '-s -w' -o $(TOOLS)/bin/$* $(GO_PACKAGE)

@@ -49,3 +49,4 @@ pub use transfer::list::{List, ListedObject, Page, Pages, StorageClass};
 pub use transfer::many::Outcomes;
 pub use transfer::put::{Put, PutOutcome};
 pub use transfer::put_many::PutMany;
+pub use transfer::raw::{Method, Raw, RawAnswer};

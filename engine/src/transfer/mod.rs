@@ -18,6 +18,7 @@ mod ordered;
 mod part;
 pub(crate) mod put;
 pub(crate) mod put_many;
+pub(crate) mod raw;
 mod refusal;
 mod request;
 mod upload;

@@ -9,7 +9,7 @@ use crate::config::{Config, MOST_CONCURRENCY};
 use crate::credentials::{Credentials, CredentialsSource};
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
-use crate::net::{ConnectionPool, Endpoint, Timeouts};
+use crate::net::{ConnectionPool, Endpoint};
 use crate::transfer::Engine;
 use crate::transfer::bucket::{self, ListedBucket};
 use crate::transfer::delete::{self, DeleteFailure};
@@ -298,6 +298,19 @@ impl ClientBuilder {
         self.name("memory")
     }
 
+    /// Trusts the certificate authorities in this PEM file, instead of the system's.
+    pub fn ca_bundle(mut self, path: impl Into<std::path::PathBuf>) -> ClientBuilder {
+        self.config.ca_bundle = Some(path.into());
+        self.name("ca_bundle")
+    }
+
+    /// Takes any certificate for any name where `verify` is false: anybody on the way can then read
+    /// and change everything.
+    pub fn verify_tls(mut self, verify: bool) -> ClientBuilder {
+        self.config.verify_tls = verify;
+        self.name("verify_tls")
+    }
+
     /// Signs with these credentials, instead of the environment's.
     pub fn credentials(mut self, credentials: Credentials) -> ClientBuilder {
         self.credentials = Some(CredentialsSource::Static(credentials));
@@ -337,12 +350,7 @@ impl ClientBuilder {
                 "s3",
             )
         });
-        let timeouts = Timeouts {
-            connect: config.connect_timeout,
-            first_byte: config.first_byte_timeout,
-            stall: config.stall_timeout,
-        };
-        let connections = ConnectionPool::new(timeouts, config.receive_low_water, config.concurrency);
+        let connections = ConnectionPool::new(&config);
         let memory = buffer::Pool::new(buffer::PoolConfig {
             retain_bytes: usize::try_from(config.memory).unwrap_or(usize::MAX),
             idle: MEMORY_IDLE,

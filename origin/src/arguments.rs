@@ -1,16 +1,17 @@
 //! The command line, and what it means to the library.
 
+use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use clap::{Parser, ValueEnum};
-use wirespeed_origin::{Builder, EtagKind, Fault, Origin, Series};
+use wirespeed_origin::{Builder, EtagKind, Fault, Origin, Series, Tls, TlsFault, TlsVersions};
 
 /// An embedded S3 server for tests, demonstrations and benchmarks
 ///
 /// Objects are kept in memory unless --dir is given. When it accepts connections it prints one line,
-/// "wirespeed-origin listening on http://ADDRESS:PORT". GET /-/stats answers with counts of requests, bytes and
+/// "wirespeed-origin listening on http://ADDRESS:PORT" (https:// with --tls). GET /-/stats answers with counts of requests, bytes and
 /// connections as JSON, POST /-/reset sets them back. SIGTERM and SIGINT stop it.
 #[derive(Parser)]
 #[command(version, max_term_width = 110)]
@@ -90,6 +91,30 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
 
+    /// Serve HTTPS, with a certificate made at the start for localhost, 127.0.0.1, ::1, the domain and what is under it
+    #[arg(long)]
+    tls: bool,
+
+    /// Write what clients are to trust to this file, in PEM: the authority that signed the certificate
+    #[arg(long, value_name = "PATH", requires = "tls")]
+    pub(crate) tls_ca_file: Option<PathBuf>,
+
+    /// Serve with the certificate chain in this file, in PEM, leaf first
+    #[arg(long, value_name = "PATH", requires = "tls", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// Private key of --tls-cert, in PEM
+    #[arg(long, value_name = "PATH", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// Make a bad certificate: wrong-name, expired or self-signed
+    #[arg(long, value_name = "FAULT", requires = "tls", conflicts_with = "tls_cert")]
+    tls_fault: Option<TlsFault>,
+
+    /// Versions of TLS to speak: 1.2, 1.3 or 1.2,1.3
+    #[arg(long, value_name = "VERSIONS", requires = "tls")]
+    tls_versions: Option<TlsVersions>,
+
     /// Let clients beyond loopback use /-/stats and /-/reset
     #[arg(long)]
     control_from_anywhere: bool,
@@ -110,7 +135,11 @@ impl Arguments {
     }
 
     /// The server that was asked for.
-    pub(crate) fn builder(self) -> Builder {
+    ///
+    /// # Errors
+    /// A file that can't be read.
+    pub(crate) fn builder(self) -> io::Result<Builder> {
+        let tls = self.tls()?;
         let mut builder = Origin::builder()
             .listen(self.listen)
             .keys(self.access_key, self.secret_key)
@@ -131,8 +160,26 @@ impl Arguments {
         builder = self.fault.into_iter().fold(builder, Builder::fault);
         builder = self.bucket.into_iter().fold(builder, Builder::bucket);
         builder = self.discard.into_iter().fold(builder, Builder::discarding_bucket);
-        self.synthetic.into_iter().fold(builder, |builder, (name, series)| builder.synthetic(name, series))
+        builder = tls.into_iter().fold(builder, Builder::tls);
+        Ok(self.synthetic.into_iter().fold(builder, |builder, (name, series)| builder.synthetic(name, series)))
     }
+
+    fn tls(&self) -> io::Result<Option<Tls>> {
+        if !self.tls {
+            return Ok(None);
+        }
+        let mut tls = match (&self.tls_cert, &self.tls_key) {
+            (Some(chain), Some(key)) => Tls::given(read(chain)?, read(key)?),
+            _ => Tls::generated(),
+        };
+        tls = self.tls_fault.into_iter().fold(tls, Tls::fault);
+        Ok(Some(self.tls_versions.into_iter().fold(tls, Tls::versions)))
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    let explain = |error: io::Error| io::Error::new(error.kind(), format!("can't read {}: {error}", path.display()));
+    std::fs::read_to_string(path).map_err(explain)
 }
 
 /// A number of bytes, with a unit or without.

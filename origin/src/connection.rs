@@ -1,15 +1,18 @@
-//! One client connection: a counted socket under hyper's HTTP/1.1, until either side ends it.
+//! One client connection: a counted socket, or TLS over it, under hyper's HTTP/1.1, until either side ends it.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
+use rustls::{HandshakeKind, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
 
 use crate::service::Service;
 use crate::stats::Counters;
@@ -18,14 +21,52 @@ use crate::stats::Counters;
 /// both sides, and frames large enough to be kept as they are.
 const BUFFER: usize = 1 << 20;
 
-/// Serves one connection until it ends, or until `stop` says so and the answer under way has been sent.
-pub(crate) async fn serve(stream: TcpStream, service: Service, mut stop: watch::Receiver<bool>) {
+/// The most ciphertext gathered before it is written, in bytes: some sixteen records a system call, and still in the
+/// cache that they were encrypted into.
+const RECORDS: usize = 256 << 10;
+
+/// The longest that a TLS handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Serves one connection, over TLS where there is a configuration for it, until it ends, or until `stop` says so and
+/// the answer under way has been sent.
+pub(crate) async fn serve(
+    stream: TcpStream,
+    tls: Option<Arc<ServerConfig>>,
+    service: Service,
+    mut stop: watch::Receiver<bool>,
+) {
     // An answer's tail must not wait for the client's acknowledgement. Failing is harmless, and happens when the
     // client has gone already.
     let _ = stream.set_nodelay(true);
     let counters = service.counters();
-    counters.opened();
-    let io = TokioIo::new(Counted { stream, counters: counters.clone() });
+    let open = Open::new(counters.clone());
+    let Some(tls) = tls else { return http(stream, open, service, stop).await };
+    let handshake = TlsAcceptor::from(tls).accept_with(stream, |session| session.set_buffer_limit(Some(RECORDS)));
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(HANDSHAKE, handshake) => shaken,
+        () = told(&mut stop) => return,
+    };
+    match shaken {
+        Ok(Ok(stream)) => {
+            let resumed = stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed);
+            counters.shook_hands(resumed);
+            http(stream, open, service, stop).await;
+        }
+        Ok(Err(error)) => {
+            counters.handshake_failed();
+            tracing::debug!(%error, "TLS handshake failed");
+        }
+        Err(_) => counters.handshake_failed(),
+    }
+}
+
+/// Speaks HTTP over what may be a socket or TLS.
+async fn http<S>(stream: S, open: Open, service: Service, mut stop: watch::Receiver<bool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let io = TokioIo::new(Counted { stream, open });
     let connection = http1::Builder::new().max_buf_size(BUFFER).serve_connection(io, service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -45,28 +86,38 @@ pub(crate) async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-/// A socket whose bytes are counted; leaving it counts the connection as closed.
-struct Counted {
-    stream: TcpStream,
-    counters: Arc<Counters>,
-}
+/// A connection counted as open for as long as this is kept.
+struct Open(Arc<Counters>);
 
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.counters.closed();
+impl Open {
+    fn new(counters: Arc<Counters>) -> Self {
+        counters.opened();
+        Self(counters)
     }
 }
 
-impl AsyncRead for Counted {
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.closed();
+    }
+}
+
+/// A stream whose bytes are counted: those of HTTP, whatever TLS makes of them.
+struct Counted<S> {
+    stream: S,
+    open: Open,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        self.counters.received(buffer.filled().len() - before);
+        self.open.0.received(buffer.filled().len() - before);
         read
     }
 }
 
-impl AsyncWrite for Counted {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.sent(written)
@@ -94,10 +145,10 @@ impl AsyncWrite for Counted {
     }
 }
 
-impl Counted {
+impl<S> Counted<S> {
     fn sent(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = &written {
-            self.counters.sent(*bytes);
+            self.open.0.sent(*bytes);
         }
         written
     }

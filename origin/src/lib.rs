@@ -36,6 +36,7 @@ mod server;
 mod service;
 mod stats;
 mod store;
+mod tls;
 mod verb;
 
 pub use model::fault::{Action, Fault};
@@ -43,4 +44,5 @@ pub use server::{Builder, Origin, Running};
 pub use stats::Stats;
 pub use store::intake::EtagKind;
 pub use store::synthetic::{PERIOD, Series, synthetic_bytes};
+pub use tls::{Tls, TlsFault, TlsVersions};
 pub use verb::Verb;

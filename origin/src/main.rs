@@ -3,6 +3,7 @@
 mod arguments;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -34,14 +35,14 @@ fn serve(arguments: Arguments) -> io::Result<()> {
     runtime.block_on(async {
         let mut interrupted = signal(SignalKind::interrupt())?;
         let mut terminated = signal(SignalKind::terminate())?;
-        let port_file = arguments.port_file.clone();
-        let running = arguments.builder().start().await?;
+        let (port_file, ca_file) = (arguments.port_file.clone(), arguments.tls_ca_file.clone());
+        let running = arguments.builder()?.start().await?;
+        // The port last: whoever waits for it finds the other.
+        if let (Some(path), Some(pem)) = (ca_file, running.ca_pem()) {
+            write(&path, pem)?;
+        }
         if let Some(path) = port_file {
-            // Renamed into place: whoever waits for the file never reads half a number.
-            let temporary = path.with_extension("tmp");
-            std::fs::write(&temporary, format!("{}\n", running.address().port()))
-                .and_then(|()| std::fs::rename(&temporary, &path))
-                .map_err(|error| io::Error::new(error.kind(), format!("can't write {}: {error}", path.display())))?;
+            write(&path, &format!("{}\n", running.address().port()))?;
         }
         // Nobody may be reading; that is no reason not to serve.
         let _ = writeln!(io::stdout(), "wirespeed-origin listening on {}", running.endpoint());
@@ -52,4 +53,12 @@ fn serve(arguments: Arguments) -> io::Result<()> {
         running.stop().await;
         Ok(())
     })
+}
+
+/// Writes a file and renames it into place: whoever waits for it never reads half.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let temporary = path.with_extension("tmp");
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .map_err(|error| io::Error::new(error.kind(), format!("can't write {}: {error}", path.display())))
 }

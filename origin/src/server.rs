@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use rustls::ServerConfig;
 use s3s::service::S3ServiceBuilder;
 use s3s::validation::{AwsNameValidation, NameValidation};
 use tokio::net::TcpListener;
@@ -25,6 +26,7 @@ use crate::store::directory::Directory;
 use crate::store::intake::EtagKind;
 use crate::store::synthetic::{Series, Synthetic};
 use crate::store::{BucketRefusal, Store};
+use crate::tls::Tls;
 
 /// How long a stopping server lets answers under way come to their end.
 const GRACE: Duration = Duration::from_secs(1);
@@ -54,6 +56,7 @@ impl Origin {
             discarding: Vec::new(),
             synthetic: BTreeMap::new(),
             faults: Vec::new(),
+            tls: None,
             control_from_anywhere: false,
         }
     }
@@ -75,6 +78,7 @@ pub struct Builder {
     discarding: Vec<String>,
     synthetic: BTreeMap<String, Vec<Series>>,
     faults: Vec<Fault>,
+    tls: Option<Tls>,
     control_from_anywhere: bool,
 }
 
@@ -153,6 +157,12 @@ impl Builder {
         self
     }
 
+    /// Serves HTTPS, and no plain HTTP.
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Lets clients beyond loopback read and reset the statistics.
     pub fn control_from_anywhere(mut self, allowed: bool) -> Self {
         self.control_from_anywhere = allowed;
@@ -162,14 +172,16 @@ impl Builder {
     /// Starts serving, as tasks of the runtime that this is called in.
     ///
     /// # Errors
-    /// An address that can't be listened on, a directory that can't be used, a name that no bucket can have, or two
-    /// buckets of one name.
+    /// An address that can't be listened on, a directory that can't be used, a name that no bucket can have, two
+    /// buckets of one name, or a given certificate that is none.
     pub async fn start(self) -> io::Result<Running> {
         let store = Arc::new(self.store()?);
         let protocol = Protocol { store, etag: self.etag, least_part: self.least_part, region: self.region.into() };
         let mut s3 = S3ServiceBuilder::new(protocol.clone());
         s3.set_auth(Keys { access_key: self.access_key, secret_key: self.secret_key.into() });
         s3.set_access(Access { anonymous: self.anonymous });
+        let tls = self.tls.as_ref().map(|tls| tls.config(self.domain.as_deref())).transpose()?;
+        let (tls, ca_pem) = tls.unzip();
         let domain = self.domain.as_deref().map(Domain::new);
         if let Some(domain) = &domain {
             s3.set_host(domain.clone());
@@ -190,8 +202,9 @@ impl Builder {
             .map_err(|error| io::Error::new(error.kind(), format!("can't listen on {}: {error}", self.listen)))?;
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
-        let accepting = Accepting { listener, shared: Arc::new(shared), control: self.control_from_anywhere, stopped };
-        Ok(Running { address, counters, faults, stop, accepting: Some(tokio::spawn(accepting.run())) })
+        let accepting =
+            Accepting { listener, tls, shared: Arc::new(shared), control: self.control_from_anywhere, stopped };
+        Ok(Running { address, ca_pem, counters, faults, stop, accepting: Some(tokio::spawn(accepting.run())) })
     }
 
     fn store(&self) -> io::Result<Store> {
@@ -242,6 +255,7 @@ fn made(name: &str, result: Result<(), BucketRefusal>) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
+    ca_pem: Option<String>,
     counters: Arc<Counters>,
     faults: Arc<Faults>,
     stop: watch::Sender<bool>,
@@ -254,9 +268,16 @@ impl Running {
         self.address
     }
 
-    /// Its URL, such as `http://127.0.0.1:9000`.
+    /// Its URL, such as `http://127.0.0.1:9000`; `https://` where it serves TLS.
     pub fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.ca_pem.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// What clients are to trust, in PEM: the authority that signed a generated certificate, or the given chain.
+    /// Nothing where it serves plain HTTP.
+    pub fn ca_pem(&self) -> Option<&str> {
+        self.ca_pem.as_deref()
     }
 
     /// What it has done so far.
@@ -299,6 +320,7 @@ impl Drop for Running {
 
 struct Accepting {
     listener: TcpListener,
+    tls: Option<Arc<ServerConfig>>,
     shared: Arc<Shared>,
     control: bool,
     stopped: watch::Receiver<bool>,
@@ -313,7 +335,7 @@ impl Accepting {
                     Ok((stream, peer)) => {
                         let control = self.control || peer.ip().is_loopback();
                         let service = Service { shared: self.shared.clone(), control };
-                        connections.spawn(connection::serve(stream, service, self.stopped.clone()));
+                        connections.spawn(connection::serve(stream, self.tls.clone(), service, self.stopped.clone()));
                     }
                     Err(error) => {
                         // Out of file descriptors, most likely: others will be given back.

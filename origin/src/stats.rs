@@ -18,6 +18,9 @@ pub(crate) struct Counters {
     server_errors: AtomicU64,
     accepted: AtomicU64,
     open: AtomicI64,
+    handshakes_full: AtomicU64,
+    handshakes_resumed: AtomicU64,
+    handshakes_failed: AtomicU64,
 }
 
 /// What the server has done since it started, or since its counts were last reset.
@@ -28,9 +31,9 @@ pub struct Stats {
     pub requests: BTreeMap<&'static str, u64>,
     /// All requests, those to the control endpoints left out.
     pub requests_total: u64,
-    /// Bytes received from clients, heads included.
+    /// Bytes of HTTP received from clients, heads included.
     pub bytes_in: u64,
-    /// Bytes sent to clients, heads included.
+    /// Bytes of HTTP sent to clients, heads included.
     pub bytes_out: u64,
     /// Answers with a status of 400 to 499.
     pub client_errors: u64,
@@ -40,6 +43,12 @@ pub struct Stats {
     pub connections_accepted: u64,
     /// Connections open now: a reset leaves this one as it is.
     pub connections_open: u64,
+    /// TLS handshakes with a certificate and a key exchange.
+    pub tls_handshakes_full: u64,
+    /// TLS handshakes that took up an earlier session.
+    pub tls_handshakes_resumed: u64,
+    /// TLS handshakes that came to nothing: most often a client that does not trust the certificate.
+    pub tls_handshakes_failed: u64,
 }
 
 impl Stats {
@@ -79,6 +88,15 @@ impl Counters {
         self.open.fetch_sub(1, Relaxed);
     }
 
+    pub(crate) fn shook_hands(&self, resumed: bool) {
+        let count = if resumed { &self.handshakes_resumed } else { &self.handshakes_full };
+        count.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn handshake_failed(&self) {
+        self.handshakes_failed.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn read(&self) -> Stats {
         let counts = Verb::ALL.iter().zip(&self.requests).map(|(verb, count)| (verb.name(), count.load(Relaxed)));
         let requests: BTreeMap<_, _> = counts.filter(|(_, count)| *count > 0).collect();
@@ -91,11 +109,23 @@ impl Counters {
             server_errors: self.server_errors.load(Relaxed),
             connections_accepted: self.accepted.load(Relaxed),
             connections_open: self.open.load(Relaxed).max(0) as u64,
+            tls_handshakes_full: self.handshakes_full.load(Relaxed),
+            tls_handshakes_resumed: self.handshakes_resumed.load(Relaxed),
+            tls_handshakes_failed: self.handshakes_failed.load(Relaxed),
         }
     }
 
     pub(crate) fn reset(&self) {
-        let counts = [&self.bytes_in, &self.bytes_out, &self.client_errors, &self.server_errors, &self.accepted];
+        let counts = [
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.client_errors,
+            &self.server_errors,
+            &self.accepted,
+            &self.handshakes_full,
+            &self.handshakes_resumed,
+            &self.handshakes_failed,
+        ];
         for count in counts.into_iter().chain(&self.requests) {
             count.store(0, Relaxed);
         }

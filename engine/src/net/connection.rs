@@ -14,12 +14,10 @@ use std::io::IoSlice;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::BufMut;
-
 use super::failure::NetFailure;
 use super::pool::SocketShare;
 use super::socket::HAS_LOW_WATER_MARK;
-use super::transport::Transport;
+use super::transport::{Room, Transport};
 use super::watchdog::Watchdog;
 use crate::buffer::Slot;
 use crate::wire::chunked::ChunkedDecoder;
@@ -144,7 +142,11 @@ impl Connection {
 
     /// Whether the last exchange ended cleanly and another may follow.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.keep_alive && !self.cut_short && self.body == BodyLeft::Bytes(0) && self.consumed == self.input.len()
+        self.keep_alive
+            && !self.cut_short
+            && self.body == BodyLeft::Bytes(0)
+            && self.consumed == self.input.len()
+            && !self.transport.is_worn()
     }
 
     /// Free from now on.
@@ -153,12 +155,12 @@ impl Connection {
     }
 
     /// Whether the server still keeps it open, so that a request can be spent on it.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&mut self) -> bool {
         self.idle_since.elapsed() < IDLE_FOR && self.transport.is_quiet()
     }
 
     /// The same for one that was kept for the next request and has probably just been used.
-    pub(crate) fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&mut self) -> bool {
         self.idle_since.elapsed() < SURELY_OPEN || self.is_open()
     }
 
@@ -178,7 +180,7 @@ impl Connection {
         self.transport.expect_nothing_yet();
         let total = self.head.len() + body.len();
         let mut sent = 0;
-        while sent < total {
+        while sent < total || self.transport.has_unsent() {
             match poll_fn(|cx| self.poll_send(cx, body, sent)).await? {
                 Some(count) => sent += count,
                 None if self.only_interim().await? => {}
@@ -218,12 +220,13 @@ impl Connection {
         let body_left = &body_left[..body_left.len().min(SEND_AT_ONCE)];
         let pieces = [IoSlice::new(head_left), IoSlice::new(body_left)];
         let pieces = match (head_left, body_left) {
+            ([], []) => &[],
             ([], _) => &pieces[1..],
             (_, []) => &pieces[..1],
             _ => &pieces[..],
         };
         match self.transport.poll_send(cx, pieces) {
-            Poll::Ready(Ok(0)) => Poll::Ready(Err(self.ended("sending the request", None))),
+            Poll::Ready(Ok(0)) if !pieces.is_empty() => Poll::Ready(Err(self.ended("sending the request", None))),
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(Some(count))),
             Poll::Ready(Err(error)) => {
                 // A server that refuses a body answers, then resets: the answer is worth reading.
@@ -356,7 +359,7 @@ impl Connection {
     /// Returns how many; 0 is the end of a body without a length.
     pub(crate) async fn receive_body(&mut self, slot: &mut Slot, most: u64) -> Result<u64, NetFailure> {
         let BodyLeft::Bytes(left) = self.body else { return self.receive_unmeasured(slot, most).await };
-        let wanted = left.min(most).min(slot.remaining_mut() as u64);
+        let wanted = left.min(most).min(slot.remaining() as u64);
         if wanted == 0 {
             return Ok(0);
         }
@@ -392,7 +395,7 @@ impl Connection {
     /// A body whose length nobody has said, through the connection's input.
     async fn receive_unmeasured(&mut self, slot: &mut Slot, most: u64) -> Result<u64, NetFailure> {
         let mut arrived = Vec::new();
-        let most = most.min(slot.remaining_mut() as u64);
+        let most = most.min(slot.remaining() as u64);
         let count = self.receive_some(&mut arrived, most).await?;
         if count > most {
             // More than the head promised: the caller must not believe any of it.
@@ -453,7 +456,7 @@ impl Connection {
     }
 
     fn poll_body(&mut self, cx: &mut Context<'_>, slot: &mut Slot, wanted: usize) -> Poll<Result<usize, NetFailure>> {
-        match self.transport.poll_receive(cx, (&mut *slot).limit(wanted)) {
+        match self.transport.poll_receive(cx, Room::Slot(slot, wanted)) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(NetFailure::Broken { during: "receiving the body", source: None })),
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(NetFailure::broken("receiving the body", error))),
@@ -485,7 +488,7 @@ impl Connection {
     /// Raises the mark to what is worth waking for, unless it has just been lowered.
     fn raise_mark(&mut self, wanted: u64) {
         let left = match self.body {
-            BodyLeft::Bytes(left) => left.min(wanted),
+            BodyLeft::Bytes(left) => left.saturating_sub(self.transport.taken_in() as u64).min(wanted),
             BodyLeft::Chunks | BodyLeft::UntilClose => return,
         };
         let mark = self.low_water.min(left);
@@ -514,7 +517,7 @@ impl Connection {
         patience: Duration,
     ) -> Poll<Result<usize, NetFailure>> {
         self.lower_mark();
-        match self.transport.poll_receive(cx, (&mut self.input).limit(ask)) {
+        match self.transport.poll_receive(cx, Room::Input(&mut self.input, ask)) {
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(self.ended(during, Some(error)))),
             Poll::Pending => match self.watchdog.poll(cx, patience) {

@@ -46,11 +46,16 @@ impl From<NetFailure> for Failure {
             NetFailure::Stale => (ErrorKind::Connection, Retry::AtOnce, None),
             NetFailure::Broken { .. } => (ErrorKind::Connection, Retry::Backoff, None),
             NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
-            NetFailure::Malformed(_) => (
-                ErrorKind::Protocol,
+            NetFailure::Tls { .. } => (ErrorKind::Connection, Retry::Never, failure.tls_hint()),
+            NetFailure::Proxy { .. } => (
+                ErrorKind::Connection,
                 Retry::Never,
-                Some("check that the endpoint URL is that of an S3 server over plain HTTP"),
+                Some("check HTTPS_PROXY, or name the endpoint's host in NO_PROXY to go straight"),
             ),
+            NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
+            NetFailure::Malformed(_) => {
+                (ErrorKind::Protocol, Retry::Never, Some("check that the endpoint URL is that of an S3 server"))
+            }
         };
         let mut error = Error::new(kind, failure.to_string());
         if let Some(hint) = hint {

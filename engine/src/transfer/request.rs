@@ -151,9 +151,10 @@ impl Engine {
     ) -> Result<(Exchange, T), Failure> {
         let permit = self.pace.admission.request().await;
         let authority = &subject.location.authority;
+        let still_open = kept.as_mut().is_some_and(Connection::is_fresh);
         let mut connection = match kept.take() {
             _ if attempts.wants_new_connection() => self.connections.connect(authority).await?,
-            Some(connection) if connection.is_fresh() => connection,
+            Some(connection) if still_open => connection,
             _ => self.connections.take(authority).await?,
         };
         let request = Request {

@@ -13,3 +13,4 @@ mod objects;
 mod operation;
 mod signatures;
 mod synthetic;
+mod tls;

@@ -50,14 +50,36 @@ fn the_binary_serves_and_stops() {
 }
 
 #[test]
+fn the_binary_serves_tls_and_writes_what_to_trust() {
+    let folder = tempfile::tempdir().unwrap();
+    let ca_file = folder.path().join("ca.pem");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_wirespeed-origin"))
+        .args(["--tls", "--tls-versions", "1.2", "--tls-ca-file"])
+        .arg(&ca_file)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(line.starts_with("wirespeed-origin listening on https://127.0.0.1:"), "{line}");
+    assert!(std::fs::read_to_string(&ca_file).unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
+}
+
+#[test]
 fn nonsense_on_the_command_line_is_explained() {
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--synthetic", "syn=objects:10"], "it lacks size:SIZE"),
         (&["--synthetic", "syn=objects:10,size:1XB"], "is not a size"),
         (&["--synthetic", "syn=object:a,objects:3,size:1"], "one of object:KEY and objects:COUNT"),
         (&["--fault", "action=explode"], "no such action"),
         (&["--bucket", "UPPER"], "no bucket can be called"),
         (&["--listen", "nowhere"], "--listen"),
+        (&["--tls", "--tls-fault", "rusty"], "wrong-name, expired, self-signed"),
+        (&["--tls", "--tls-versions", "1.1"], "1.2, 1.3 and 1.2,1.3"),
+        (&["--tls-ca-file", "x"], "--tls"),
+        (&["--tls", "--tls-cert", "/nowhere/x", "--tls-key", "/nowhere/y"], "can't read /nowhere/x"),
         (&["--bucket", "same", "--discard", "same"], "two buckets are called same"),
     ];
     for (arguments, explanation) in cases {

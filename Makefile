@@ -67,6 +67,12 @@ distclean: clean ## remove what was built and what was installed
 	chmod -R u+w .tools 2>/dev/null || true
 	rm -rf .venv .tools
 
+.PHONY: conformance
+conformance: | need-rust ## check an S3 store: ENDPOINT=URL BUCKET=NAME [ARGS=--own-buckets]
+	@test -n "$(BUCKET)" || { echo >&2 'BUCKET=NAME is missing (and ENDPOINT=URL for a store other than AWS)'; exit 2; }
+	cargo run --locked --release --package wirespeed-conformance -- \
+	    $(if $(ENDPOINT),--endpoint-url '$(ENDPOINT)') --bucket '$(BUCKET)' $(ARGS)
+
 # ---------------------------------------------------------------- builds
 
 .PHONY: release

@@ -1,4 +1,4 @@
-"""S3 servers as processes on loopback: the embedded one, versitygw and MinIO as real ones, and moto.
+"""S3 servers as processes on loopback: ours, versitygw and MinIO as real ones, and moto.
 
 Each is started on a port of its own with keys that are made up for this run, so that
 several test runs live side by side and nothing outside can be reached by mistake.
@@ -155,8 +155,20 @@ def minio(scratch: Path) -> Iterator[Server]:
     access, secret = new_keys()
     log, data, port = scratch / "log", scratch / "data", free_port()
     data.mkdir()
-    argv: list[str | Path] = [TOOLS / "minio", "server", "--quiet", "--config-dir", scratch / "config"]
-    argv += ["--address", f"127.0.0.1:{port}", "--console-address", f"127.0.0.1:{free_port()}", data]
+    argv: list[str | Path] = [
+        TOOLS / "minio",
+        "server",
+        "--quiet",
+        "--config-dir",
+        scratch / "config",
+    ]
+    argv += [
+        "--address",
+        f"127.0.0.1:{port}",
+        "--console-address",
+        f"127.0.0.1:{free_port()}",
+        data,
+    ]
     settings = {
         "MINIO_ROOT_USER": access,
         "MINIO_ROOT_PASSWORD": secret,
@@ -176,7 +188,15 @@ def moto(scratch: Path) -> Iterator[Server]:
     """moto, which many tests elsewhere take for S3. It looks at no signature."""
     access, secret = new_keys()
     log, port = scratch / "log", free_port()
-    argv: list[str | Path] = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    argv: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "moto.server",
+        "-H",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
     with _process(argv, log, dict(os.environ)) as process:
         _until_it_answers(process, port, log)
         yield Server("moto", f"http://127.0.0.1:{port}", access, log, secret)

@@ -126,7 +126,7 @@ impl Case {
     /// The same in a bucket of its own.
     pub(crate) fn in_own_bucket(self) -> Case {
         // Made and removed, the removal after a look at what is left.
-        let cost = self.cost + Cost { writes: 4, deletes: 1, ..Cost::default() };
+        let cost = self.cost + Cost { writes: 5, deletes: 2, ..Cost::default() };
         Case { need: Need::Bucket, cost, ..self }
     }
 }

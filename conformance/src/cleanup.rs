@@ -1,14 +1,26 @@
 //! Leaves nothing behind: uploads, objects, versions and delete markers under a prefix, and buckets.
 
-use wirespeed::{Client, Method, Result};
+use std::result::Result;
+
+use wirespeed::{Client, Method};
 
 use crate::store::texts;
 
 /// Pages of a listing that still show something after so many rounds will go on doing so.
 const ROUNDS: usize = 20;
 
-/// Removes everything under the prefix, which is all of the bucket when it is empty.
-pub(crate) async fn prefix(client: &Client, bucket: &str, prefix: &str) -> Result<()> {
+/// Removes everything under the prefix, which is all of the bucket when it is empty. Says what is
+/// left in spite of that.
+pub(crate) async fn prefix(client: &Client, bucket: &str, prefix: &str) -> Result<(), String> {
+    remove(client, bucket, prefix).await.map_err(|error| error.to_string())?;
+    let left = client.list(bucket).prefix(prefix).pages().next().await;
+    match left.transpose().map_err(|error| error.to_string())?.and_then(|page| page.objects.into_iter().next()) {
+        Some(object) => Err(format!("{bucket}/{} cannot be removed", object.key)),
+        None => Ok(()),
+    }
+}
+
+async fn remove(client: &Client, bucket: &str, prefix: &str) -> wirespeed::Result<()> {
     uploads(client, bucket, prefix).await;
     let mut keys = Vec::new();
     let mut pages = client.list(bucket).prefix(prefix).pages();
@@ -25,14 +37,14 @@ pub(crate) async fn prefix(client: &Client, bucket: &str, prefix: &str) -> Resul
 }
 
 /// Removes a bucket of ours with all that is in it.
-pub(crate) async fn bucket(client: &Client, bucket: &str) -> Result<()> {
+pub(crate) async fn bucket(client: &Client, bucket: &str) -> Result<(), String> {
     match client.delete_bucket(bucket).await {
         Err(error) if error.kind() == wirespeed::ErrorKind::Conflict => {}
         Err(error) if error.kind() == wirespeed::ErrorKind::NotFound => return Ok(()),
-        other => return other,
+        other => return other.map_err(|error| error.to_string()),
     }
     prefix(client, bucket, "").await?;
-    client.delete_bucket(bucket).await
+    client.delete_bucket(bucket).await.map_err(|error| error.to_string())
 }
 
 /// Aborts what is under way. Servers that cannot list uploads are left alone: each case that starts

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirespeed::{Client, Metrics, Result};
+use wirespeed::{Client, Metrics};
 
 use crate::case::{Case, Cost, Finding, Need};
 use crate::cleanup;
@@ -47,7 +47,7 @@ impl Suite {
         let cases = run.fold(Cost::default(), |sum, case| sum + case.cost);
         // Uploads, objects and versions are listed, objects deleted a thousand at a time.
         let objects = cases.writes;
-        cases + Cost { writes: 3 + 2 * objects.div_ceil(1_000), ..Cost::default() }
+        cases + Cost { writes: 4 + 2 * objects.div_ceil(1_000), ..Cost::default() }
     }
 
     fn allows(&self, case: &Case) -> bool {
@@ -68,7 +68,7 @@ impl Suite {
         }
     }
 
-    async fn check(&self, number: usize, case: &Case) -> std::result::Result<(), Finding> {
+    async fn check(&self, number: usize, case: &Case) -> Result<(), Finding> {
         let own = match case.need {
             Need::Prefix => None,
             Need::Bucket => {
@@ -92,18 +92,17 @@ impl Suite {
             result = spent.within(&case.cost);
         }
         if let Some(name) = own {
-            let removed = cleanup::bucket(&self.client, &name).await;
-            self.made().retain(|made| *made != name);
-            if result.is_ok() {
-                result = removed.map_err(Finding::from);
+            // What cannot be removed now is tried again, and told, at the end.
+            if cleanup::bucket(&self.client, &name).await.is_ok() {
+                self.made().retain(|made| *made != name);
             }
         }
         result
     }
 
     /// Removes everything that the suite has made and not removed yet.
-    pub(crate) async fn clean_up(&self) -> Result<()> {
-        self.client.settle(Duration::from_secs(5)).await?;
+    pub(crate) async fn clean_up(&self) -> Result<(), String> {
+        self.client.settle(Duration::from_secs(5)).await.map_err(|error| error.to_string())?;
         let made = self.made().clone();
         for name in made {
             cleanup::bucket(&self.client, &name).await?;
@@ -134,7 +133,7 @@ impl Spent {
     }
 
     /// Fails where the declaration was less than what was done.
-    fn within(self, cost: &Cost) -> std::result::Result<(), Finding> {
+    fn within(self, cost: &Cost) -> Result<(), Finding> {
         if self.requests <= cost.requests() && self.up <= cost.up && self.down <= cost.down {
             return Ok(());
         }

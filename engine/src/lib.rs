@@ -14,6 +14,7 @@ mod error;
 mod metrics;
 mod net;
 mod pace;
+mod sync;
 mod transfer;
 
 #[cfg(feature = "internals")]

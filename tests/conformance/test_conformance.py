@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,20 +59,21 @@ def left_in(server: servers.Server, bucket: str) -> list[str]:
 @pytest.mark.parametrize("fixture", SERVERS)
 def test_every_server_does_what_is_known_of_it(fixture, request, suite):
     server = request.getfixturevalue(fixture)
-    for bucket in fresh_bucket(server):
-        ran = suite(server, bucket)(
-            "--server", SERVERS[fixture], "--own-buckets", "--yes", "--json", code=None
-        )
-        (document,) = ran.documents
-        cases = document["cases"]
-        red = [case for case in cases if case["outcome"] in ("fail", "vanished")]
-        assert not red, "\n".join(f"{c['outcome']} {c['name']}: {c['detail']}" for c in red)
-        assert ran.code == 0, str(ran)
-        assert sum(case["outcome"] == "pass" for case in cases) > 100
-        assert document["spent"]["requests"] <= sum(
-            document["declared"][kind] for kind in ("writes", "reads", "deletes")
-        )
-        assert left_in(server, bucket) == []
+    # Not removed: versitygw keeps a folder of a key that it refused, and then its bucket.
+    bucket = f"b-{uuid.uuid4().hex[:16]}"
+    server.boto3().create_bucket(Bucket=bucket)
+    ran = suite(server, bucket)(
+        "--server", SERVERS[fixture], "--own-buckets", "--yes", "--json", code=None
+    )
+    document = json.loads(ran.out)
+    cases = document["cases"]
+    red = [case for case in cases if case["outcome"] in ("fail", "vanished")]
+    assert not red, "\n".join(f"{c['outcome']} {c['name']}: {c['detail']}" for c in red)
+    assert ran.code == 0, str(ran)
+    assert sum(case["outcome"] == "pass" for case in cases) > 100
+    declared = sum(document["declared"][kind] for kind in ("writes", "reads", "deletes"))
+    assert 0 < document["spent"]["requests"] <= declared
+    assert left_in(server, bucket) == []
 
 
 def test_it_asks_before_it_sends_anything(origin_memory, suite, bucket):
@@ -105,9 +108,16 @@ def test_a_new_failure_and_a_vanished_deviation_are_red(origin_memory, suite, bu
     known.write_text("# nothing is known\n")
     passed = ran("--only", "objects/empty", "--known", known, "--yes", code=0)
     assert passed.lines[0].startswith("pass")
-    # A setting that the server can't serve: a failure that no list knows.
-    failed = ran("--only", "objects/empty", "--set", "max_attempts=1", "--region", "", "--yes", code=None)
-    assert failed.code != 0
+
+
+def test_a_failure_that_no_list_knows_is_red(moto, suite, tmp_path):
+    known = tmp_path / "known"
+    known.write_text("# nothing is known\n")
+    for bucket in fresh_bucket(moto):
+        ran = suite(moto, bucket)
+        failed = ran("--only", "objects/wrong-content-md5", "--known", known, "--yes", code=1)
+        assert failed.lines[0].startswith("FAIL")
+        assert "accepted" in failed.lines[0]
 
 
 def test_an_interrupt_leaves_nothing_behind(origin_memory, suite, bucket):

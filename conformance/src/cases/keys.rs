@@ -56,23 +56,33 @@ pub(super) fn cases() -> Vec<Case> {
     cases.push(case("keys/composed-and-combining-differ", Cost::new(2, 2, 0), |s| Box::pin(not_normalised(s))));
     cases.push(case("keys/case-matters", Cost::new(2, 2, 0), |s| Box::pin(case_matters(s))));
     cases.push(case("keys/below-an-object", Cost::new(3, 2, 0), |s| Box::pin(below_an_object(s))));
-    let many = Cost::new(2 * KEYS.len() as u64, KEYS.len() as u64, 3);
+    let each = KEYS.len() as u64;
+    let many = Cost::new(each + 1, each, each);
     cases.push(case("keys/all-at-the-root-of-a-bucket", many, |s| Box::pin(at_the_root(s))).in_own_bucket());
     cases
 }
 
-const COST: Cost = Cost::new(3, 3, 1);
+const COST: Cost = Cost::new(3, 3, 2);
 
 async fn survives(s: &Store, name: String) -> Checked {
+    let result = there_and_back(s, &name).await;
+    if result.is_err() {
+        // A store that lists it under another name gives the cleaning up nothing to find it by.
+        let _ = s.delete(&name).await;
+    }
+    result
+}
+
+async fn there_and_back(s: &Store, name: &str) -> Checked {
     let body = Bytes::from(format!("the content of {name}"));
-    s.put(&name, body.clone()).await?;
-    let object = s.get(&name).await?;
+    s.put(name, body.clone()).await?;
+    let object = s.get(name).await?;
     ensure!(object.body == *body, "other bytes came back");
-    same("the size by HEAD", s.head(&name).await?.size, body.len() as u64)?;
-    same("the listing", s.names().await?, [name.as_str()])?;
-    same("the listing of its own prefix", s.listed(s.list(&name)).await?.0, [name.as_str()])?;
-    s.delete(&name).await?;
-    refused("GET of what was deleted", s.get(&name).await, &[404])?;
+    same("the size by HEAD", s.head(name).await?.size, body.len() as u64)?;
+    same("the listing", s.names().await?, [name])?;
+    same("the listing of its own prefix", s.listed(s.list(name)).await?.0, [name])?;
+    s.delete(name).await?;
+    refused("GET of what was deleted", s.get(name).await, &[404])?;
     Ok(())
 }
 
@@ -130,7 +140,11 @@ async fn at_the_root(s: &Store) -> Checked {
             lost.push(label);
         }
     }
+    let listed = s.names().await;
+    for (_, name) in KEYS {
+        let _ = s.delete(name).await;
+    }
     ensure!(lost.is_empty(), "did not come back: {}", lost.join(", "));
     kept.sort_unstable();
-    same("the listing", s.names().await?, kept)
+    same("the listing", listed?, kept)
 }

@@ -6,8 +6,7 @@ use crate::case::{Case, Checked, Cost, Finding, case, ensure, same};
 use crate::store::{Store, text, texts};
 
 /// In the byte order of UTF-8, which is not that of UTF-16 (the last two) nor that of any language.
-const ORDERED: [&str; 13] =
-    [" ", "!", "-", "0", "B", "_", "a!", "a/b", "a0", "aa", "\u{e9}", "\u{fb00}", "\u{10348}"];
+const ORDERED: [&str; 13] = [" ", "!", "-", "0", "B", "_", "a!", "a/b", "a0", "aa", "\u{e9}", "\u{fb00}", "\u{10348}"];
 
 pub(super) fn cases() -> Vec<Case> {
     let of = |puts: u64, lists: u64| Cost::new(puts + lists, 0, 0);

@@ -4,7 +4,7 @@ use super::target::Memory;
 use bytes::Bytes;
 use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
-use std::sync::Arc;
+use crate::sync::Arc;
 
 /// Bytes that arrived, in the memory where they arrived.
 ///

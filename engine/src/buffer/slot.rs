@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
+use crate::sync::Arc;
 
 /// A unique piece of a [`Target`](super::Target): received into from the front, never past its end.
 ///

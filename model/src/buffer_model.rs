@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use bytes::BufMut;
 use shuttle::sync::Arc;
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
@@ -32,7 +31,7 @@ fn use_some(pool: &Pool, length: usize, mark: u8) {
     let mut target = pool.reserve(length).expect("memory");
     let mut slot = target.whole();
     let mut rest = slot.split_to(64);
-    rest.put_slice(&[mark; 64]);
+    assert_eq!(rest.put_slice(&[mark; 64]), 64);
     thread::yield_now();
     assert_eq!(rest.filled(), [mark; 64], "somebody else wrote here");
     drop((rest, slot));
@@ -89,10 +88,10 @@ fn freezing() {
     let mut second = target.whole();
     let mut first = second.split_to(64);
     let filler = thread::spawn(move || {
-        first.put_slice(&[1; 64]);
+        assert_eq!(first.put_slice(&[1; 64]), 64);
         drop(first);
     });
-    second.put_slice(&[2; 64]);
+    assert_eq!(second.put_slice(&[2; 64]), 64);
     drop(second);
     if let Ok(buffer) = target.freeze() {
         assert_eq!(buffer[..64], [1; 64]);
@@ -107,7 +106,7 @@ fn lending() {
     let mut memory = [0u8; 8];
     lend_blocking(&mut memory, |mut slot| {
         thread::spawn(move || {
-            slot.put_slice(&[9; 8]);
+            assert_eq!(slot.put_slice(&[9; 8]), 8);
             seen.store(true, Ordering::SeqCst);
             drop(slot);
         });

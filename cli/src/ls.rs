@@ -146,7 +146,7 @@ fn size(bytes: u64, human_readable: bool) -> String {
 }
 
 /// `2026-01-31 12:00:00` in the local zone, 19 columns; blank when the server gave no time.
-fn local_time(time: Option<Timestamp>) -> String {
+pub(crate) fn local_time(time: Option<Timestamp>) -> String {
     match time {
         Some(time) => time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
         None => " ".repeat(19),

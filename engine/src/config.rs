@@ -4,6 +4,7 @@
 //! described once, and parsed, shown and documented from there. What was set by name wins over the
 //! environment, the environment over the default.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +39,50 @@ pub enum PayloadSigning {
     Unsigned,
 }
 
+/// The URL of an HTTP proxy. What stands before its host may be a password, and is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProxyUrl(String);
+
+impl ProxyUrl {
+    /// `http://proxy:3128`, `http://user:password@proxy:3128`, or without the scheme.
+    ///
+    /// # Errors
+    /// Why it is no such URL, without showing it.
+    pub fn new(text: &str) -> Result<ProxyUrl, String> {
+        let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let uri: http::Uri = url.parse().map_err(|_| "it is not a URL such as http://proxy:3128")?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some(scheme) => return Err(format!("{scheme} proxies are not supported, only http:// ones")),
+            None => return Err("it is not a URL such as http://proxy:3128".to_owned()),
+        }
+        if uri.host().is_none_or(str::is_empty) {
+            return Err("it names no host".to_owned());
+        }
+        Ok(ProxyUrl(url))
+    }
+
+    /// With the password, if it has one.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.rsplit_once('@') {
+            Some((_, host)) => write!(f, "http://{host}"),
+            None => f.write_str(&self.0),
+        }
+    }
+}
+
+impl fmt::Debug for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProxyUrl({self})")
+    }
+}
+
 /// What is in effect for a client. Sizes are bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -70,6 +115,10 @@ pub struct Config {
     pub ca_bundle: Option<PathBuf>,
     /// Whether a server must prove who it is. Without it TLS protects nothing.
     pub verify_tls: bool,
+    /// The proxy that TLS goes through.
+    pub https_proxy: Option<ProxyUrl>,
+    /// What goes straight all the same: names, suffixes, addresses and networks, separated by commas.
+    pub no_proxy: Option<String>,
     /// The mark for `SO_RCVLOWAT` while a body is outstanding; 0 leaves the socket alone.
     pub receive_low_water: u64,
     /// Whether pooled memory asks the kernel for huge pages.
@@ -93,6 +142,8 @@ impl Default for Config {
             payload_signing: PayloadSigning::Auto,
             ca_bundle: None,
             verify_tls: true,
+            https_proxy: None,
+            no_proxy: None,
             receive_low_water: MIB,
             huge_pages: true,
         }
@@ -166,8 +217,11 @@ pub struct ConfigKey {
 
 impl ConfigKey {
     fn apply(&self, config: &mut Config, value: &str, given_as: &str) -> Result<()> {
-        (self.read)(config, value)
-            .map_err(|why| Error::new(ErrorKind::Config, format!("{given_as} cannot be {value:?}: {why}")))
+        (self.read)(config, value).map_err(|why| {
+            // What stands before an @ may be a password.
+            let shown = if value.contains('@') { "what it is".to_owned() } else { format!("{value:?}") };
+            Error::new(ErrorKind::Config, format!("{given_as} cannot be {shown}: {why}"))
+        })
     }
 }
 
@@ -326,7 +380,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         environment: &["AWS_CA_BUNDLE"],
         help: "PEM file of the certificate authorities to trust; the system's where it is not given",
         read: |config, value| {
-            config.ca_bundle = Some(value.into());
+            config.ca_bundle = (!value.is_empty()).then(|| value.into());
             Ok(())
         },
         show: |config| config.ca_bundle.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
@@ -340,6 +394,26 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
             Ok(())
         },
         show: |config| config.verify_tls.to_string(),
+    },
+    ConfigKey {
+        name: "https_proxy",
+        environment: &["HTTPS_PROXY", "https_proxy"],
+        help: "HTTP proxy that TLS goes through, by CONNECT",
+        read: |config, value| {
+            config.https_proxy = if value.is_empty() { None } else { Some(ProxyUrl::new(value)?) };
+            Ok(())
+        },
+        show: |config| config.https_proxy.as_ref().map(ProxyUrl::to_string).unwrap_or_default(),
+    },
+    ConfigKey {
+        name: "no_proxy",
+        environment: &["NO_PROXY", "no_proxy"],
+        help: "hosts that are reached without the proxy, separated by commas",
+        read: |config, value| {
+            config.no_proxy = (!value.is_empty()).then(|| value.to_owned());
+            Ok(())
+        },
+        show: |config| config.no_proxy.clone().unwrap_or_default(),
     },
     ConfigKey {
         name: "receive_low_water",

@@ -13,13 +13,13 @@ mod connection;
 mod endpoint;
 mod failure;
 mod pool;
+mod proxy;
 mod socket;
 mod tls;
 mod transport;
 mod watchdog;
 
-pub(crate) use connection::{BodyLeft, Connection, Timeouts};
+pub(crate) use connection::{BodyLeft, Connection};
 pub(crate) use endpoint::{Endpoint, Location, check_bucket, check_key};
 pub(crate) use failure::NetFailure;
 pub(crate) use pool::ConnectionPool;
-pub(crate) use tls::TlsSettings;

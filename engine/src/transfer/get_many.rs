@@ -9,10 +9,12 @@ use tracing::Instrument;
 
 use super::Engine;
 use super::file::write_file;
-use super::get::{Object, Opened, incomplete, open};
+use super::get::{Object, Opened, Opening, Wanted, incomplete, open};
 use super::head::ObjectInfo;
 use super::many::{Items, Outcomes, Worker, start};
+use super::options::Fields;
 use super::part::reserve;
+use super::read_options::{ReadOptions, read_methods};
 use super::request::Subject;
 use crate::error::Result;
 use crate::metrics::Progress;
@@ -25,11 +27,14 @@ pub struct GetMany {
     engine: Arc<Engine>,
     bucket: String,
     progress: Option<Progress>,
+    options: ReadOptions,
 }
+
+read_methods!(GetMany);
 
 impl GetMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> GetMany {
-        GetMany { engine, bucket, progress: None }
+        GetMany { engine, bucket, progress: None, options: ReadOptions::default() }
     }
 
     /// Counts bytes and objects as they arrive.
@@ -95,14 +100,17 @@ impl GetMany {
         T: Send + 'static,
         W: Worker<I, T>,
     {
-        let GetMany { engine, bucket, progress } = self;
-        let bucket = Subject::bucket(&engine, "get", &bucket)?;
+        let GetMany { engine, bucket, progress, options } = self;
+        let (attached, conditions) = options.split();
+        let bucket = Subject::bucket(&engine, "get", &bucket)?.with(attached);
+        let conditions = Arc::new(conditions);
         let workers = engine.pace.workers(usize::MAX);
         Ok(start(items, workers, || {
             worker(Getter {
                 engine: Arc::clone(&engine),
                 bucket: bucket.clone(),
                 progress: progress.clone(),
+                conditions: Arc::clone(&conditions),
                 kept: None,
             })
         }))
@@ -114,13 +122,16 @@ struct Getter {
     engine: Arc<Engine>,
     bucket: Subject,
     progress: Option<Progress>,
+    conditions: Arc<Fields>,
     kept: Option<Connection>,
 }
 
 impl Getter {
     async fn open(&mut self, key: &str) -> Result<Opened> {
         let subject = self.bucket.with_key(key)?;
-        open(&self.engine, subject, 0..u64::MAX, self.progress.clone(), &mut self.kept).await
+        let part = self.engine.pace.part_size();
+        let opening = Opening { wanted: Wanted::All, part, in_order: false, conditions: &self.conditions };
+        open(&self.engine, subject, opening, self.progress.clone(), &mut self.kept).await
     }
 
     /// Receives into the engine's memory. The budget is asked for one part's room before the size is

@@ -7,20 +7,30 @@
 
 pub(crate) mod bucket;
 mod cleanup;
+pub(crate) mod copy;
 pub(crate) mod delete;
 pub(crate) mod file;
 pub(crate) mod get;
 pub(crate) mod get_many;
 pub(crate) mod head;
 pub(crate) mod list;
+mod lost_answer;
 pub(crate) mod many;
+pub(crate) mod options;
 mod ordered;
+pub(crate) mod pages;
 mod part;
+pub(crate) mod presign;
 pub(crate) mod put;
 pub(crate) mod put_many;
+pub(crate) mod put_options;
+mod put_stream;
+mod read_options;
 mod refusal;
 mod request;
+pub(crate) mod stream;
 mod upload;
+pub(crate) mod uploads;
 mod version;
 mod workers;
 

@@ -10,6 +10,7 @@ use super::Engine;
 use super::file::SourceFile;
 use super::many::{Items, Outcomes, Worker, start};
 use super::put::PutOutcome;
+use super::put_options::{PutOptions, Written, put_methods};
 use super::request::Subject;
 use super::upload::{Content, Upload};
 use crate::error::Result;
@@ -23,16 +24,25 @@ pub struct PutMany {
     engine: Arc<Engine>,
     bucket: String,
     progress: Option<Progress>,
+    options: PutOptions,
 }
+
+put_methods!(PutMany, this => this.options);
 
 impl PutMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> PutMany {
-        PutMany { engine, bucket, progress: None }
+        PutMany { engine, bucket, progress: None, options: PutOptions::default() }
     }
 
     /// Counts bytes and objects as the server accepts them.
     pub fn progress(mut self, progress: Progress) -> PutMany {
         self.progress = Some(progress);
+        self
+    }
+
+    /// All options at once, for every object, in the place of those that were set so far.
+    pub fn options(mut self, options: PutOptions) -> PutMany {
+        self.options = options;
         self
     }
 
@@ -77,12 +87,14 @@ impl PutMany {
         I: Send + 'static,
         Putter: Worker<I, PutOutcome>,
     {
-        let PutMany { engine, bucket, progress } = self;
-        let bucket = Subject::bucket(&engine, "put", &bucket)?;
+        let PutMany { engine, bucket, progress, options } = self;
+        let bucket = Subject::bucket(&engine, "put", &bucket)?.with(options.attached());
+        let written = Written::new(&options);
         let workers = engine.pace.workers(usize::MAX);
         Ok(start(items, workers, || Putter {
             engine: Arc::clone(&engine),
             bucket: bucket.clone(),
+            written: Arc::clone(&written),
             progress: progress.clone(),
             kept: None,
         }))
@@ -92,6 +104,7 @@ impl PutMany {
 struct Putter {
     engine: Arc<Engine>,
     bucket: Subject,
+    written: Arc<Written>,
     progress: Option<Progress>,
     kept: Option<Connection>,
 }
@@ -102,6 +115,7 @@ impl Putter {
             engine: Arc::clone(&self.engine),
             subject: self.bucket.with_key(key)?,
             content,
+            written: Arc::clone(&self.written),
             progress: self.progress.clone(),
         };
         upload.run(&mut self.kept).await

@@ -47,12 +47,15 @@ impl From<NetFailure> for Failure {
             NetFailure::Broken { .. } => (ErrorKind::Connection, Retry::Backoff, None),
             NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
             NetFailure::Tls { .. } => (ErrorKind::Connection, Retry::Never, failure.tls_hint()),
-            NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
-            NetFailure::Malformed(_) => (
-                ErrorKind::Protocol,
+            NetFailure::Proxy { .. } => (
+                ErrorKind::Connection,
                 Retry::Never,
-                Some("check that the endpoint URL is that of an S3 server"),
+                Some("check HTTPS_PROXY, or name the endpoint's host in NO_PROXY to go straight"),
             ),
+            NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
+            NetFailure::Malformed(_) => {
+                (ErrorKind::Protocol, Retry::Never, Some("check that the endpoint URL is that of an S3 server"))
+            }
         };
         let mut error = Error::new(kind, failure.to_string());
         if let Some(hint) = hint {
@@ -169,7 +172,8 @@ fn verdict(status: u16, code: &str) -> Verdict {
             "the bucket is elsewhere",
             Some("set --region or --endpoint-url to where it is"),
         ),
-        (304 | 412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
+        (304, _) => new(K::Precondition, Retry::Never, "the object has not changed (not modified)", None),
+        (412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
         (401, _) => new(K::Denied, Retry::Never, "the server wants credentials", None),
         (403, _) => new(
             K::Denied,

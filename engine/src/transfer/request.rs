@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Instrument;
 
 use super::Engine;
+use super::options::Attached;
 use super::refusal::{Failure, Refusal, failed_inside_success};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
@@ -28,6 +29,8 @@ pub(crate) struct Subject {
     pub(crate) bucket: Arc<str>,
     pub(crate) key: String,
     pub(crate) location: Arc<Location>,
+    /// What every request made for it carries.
+    attached: Option<Arc<Attached>>,
 }
 
 impl Subject {
@@ -44,17 +47,24 @@ impl Subject {
             bucket: bucket.into(),
             key: String::new(),
             location: Arc::new(engine.endpoint.locate(bucket)),
+            attached: None,
         })
     }
 
     pub(crate) fn service(engine: &Engine, operation: &'static str) -> Subject {
-        Subject { operation, bucket: "".into(), key: String::new(), location: Arc::new(engine.endpoint.locate("")) }
+        let location = Arc::new(engine.endpoint.locate(""));
+        Subject { operation, bucket: "".into(), key: String::new(), location, attached: None }
     }
 
     /// The same bucket, another key.
     pub(crate) fn with_key(&self, key: &str) -> Result<Subject> {
         check_key(key).map_err(|error| error.with_context(self.operation, &self.bucket, ""))?;
         Ok(Subject { key: key.to_owned(), ..self.clone() })
+    }
+
+    /// The same, whose requests carry this.
+    pub(crate) fn with(self, attached: Option<Arc<Attached>>) -> Subject {
+        Subject { attached, ..self }
     }
 
     /// What a log shows around everything that is done for this operation.
@@ -157,13 +167,16 @@ impl Engine {
             Some(connection) if still_open => connection,
             _ => self.connections.take(authority).await?,
         };
+        let attached = subject.attached.as_ref().map(|attached| attached.beside(call));
+        let (query, headers) =
+            attached.as_ref().map_or((call.query, call.headers), |(query, headers)| (query, headers));
         let request = Request {
             method: call.method,
             host: &subject.location.host_header,
             path_prefix: &subject.location.path_prefix,
             key: &subject.key,
-            query: call.query,
-            headers: call.headers,
+            query,
+            headers,
             content_length: match call.method {
                 Method::Put | Method::Post => Some(call.body.len() as u64),
                 _ => None,

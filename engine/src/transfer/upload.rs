@@ -16,10 +16,14 @@ use super::Engine;
 use super::cleanup::Cleanup;
 use super::file::{SourceFile, on_blocking_thread};
 use super::head::head_as;
+use super::lost_answer::{LostAnswer, etag_of, etag_of_parts, find};
+use super::options::{Borrowed, Fields};
 use super::part::reserve;
 use super::put::PutOutcome;
-use super::refusal::failed_inside_success;
-use super::request::{Attempts, Call, Subject, head_only, sha256, unreadable};
+use super::put_options::Written;
+use super::refusal::{Failure, failed_inside_success};
+use super::request::{Attempts, Call, Subject, sha256, unreadable};
+use super::uploads::abort;
 use super::workers::{lost, run_together};
 use crate::buffer::Slot;
 use crate::config::PayloadSigning;
@@ -32,7 +36,7 @@ use crate::wire::request::{Method, Payload};
 use crate::wire::xml::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 
 /// The answers of an upload are under 1 KiB.
-const ANSWER_BYTES: usize = 64 * 1024;
+pub(crate) const ANSWER_BYTES: usize = 64 * 1024;
 
 /// Hashing less than this costs less than handing it to another thread.
 const HASH_HERE: usize = 256 * 1024;
@@ -59,6 +63,7 @@ pub(crate) struct Upload {
     pub(crate) engine: Arc<Engine>,
     pub(crate) subject: Subject,
     pub(crate) content: Content,
+    pub(crate) written: Arc<Written>,
     pub(crate) progress: Option<Progress>,
 }
 
@@ -101,15 +106,16 @@ impl Upload {
         Ok(outcome)
     }
 
-    async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
+    pub(super) async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
         let (body, payload) = self.part_body(0..size).await?;
         self.check_unchanged().await?;
-        let (etag, version_id) = self.send(&[], body.as_slice(), payload, kept).await?;
+        let headers: Borrowed<'_> = self.written.object.iter().chain(self.written.conditions.iter()).collect();
+        let (etag, version_id) = self.send(&[], &headers, body.as_slice(), payload, kept).await?;
         Ok(PutOutcome { etag, version_id, parts: 1 })
     }
 
     async fn multipart(self, plan: UploadPlan) -> Result<PutOutcome> {
-        let started = StartedUpload::start(&self.engine, &self.subject).await?;
+        let started = StartedUpload::start(&self.engine, &self.subject, self.written.object.clone()).await?;
         let done = self.send_parts(plan, &started).await;
         match done {
             Ok(outcome) => {
@@ -146,10 +152,11 @@ impl Upload {
         let mut parts: Vec<(u32, String)> = sent.into_iter().flatten().collect();
         parts.sort_unstable_by_key(|part| part.0);
         self.check_unchanged().await?;
-        self.complete(&upload_id, &parts).await
+        let size = self.content.size();
+        complete(&self.engine, &self.subject, &upload_id, &parts, size, &self.written.conditions).await
     }
 
-    async fn send_part(
+    pub(super) async fn send_part(
         &self,
         number: u32,
         range: Range<u64>,
@@ -160,7 +167,7 @@ impl Upload {
         let (body, payload) = self.part_body(range).await.map_err(explain)?;
         let number_text = number.to_string();
         let query = [("partNumber", number_text.as_str()), ("uploadId", upload_id)];
-        let (etag, _) = self.send(&query, body.as_slice(), payload, kept).await.map_err(explain)?;
+        let (etag, _) = self.send(&query, &[], body.as_slice(), payload, kept).await.map_err(explain)?;
         etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")))
     }
 
@@ -168,12 +175,14 @@ impl Upload {
     async fn send(
         &self,
         query: &[(&str, &str)],
+        headers: &[(&str, &str)],
         body: &[u8],
         payload: Payload,
         kept: &mut Option<Connection>,
     ) -> Result<(Option<String>, Option<String>)> {
-        let call = Call { query, body, payload, ..Call::new(Method::Put) };
+        let call = Call { query, headers, body, payload, ..Call::new(Method::Put) };
         let mut attempts = Attempts::new();
+        let mut lost = LostAnswer::default();
         loop {
             attempts.begin();
             let sent = async {
@@ -184,7 +193,7 @@ impl Upload {
                     })
                     .await?;
                 self.engine.document(exchange, ANSWER_BYTES, kept).await?;
-                Ok(tags)
+                Ok::<_, Failure>(tags)
             };
             match sent.await {
                 Ok(tags) => {
@@ -194,10 +203,20 @@ impl Upload {
                     }
                     return Ok(tags);
                 }
-                Err(failure) => attempts
-                    .after(&self.engine, failure)
-                    .await
-                    .map_err(|failure| self.subject.explain(failure.error))?,
+                Err(failure) if lost.may_explain(&failure.error) => {
+                    let size = Some(body.len() as u64);
+                    let etag = async || Some(etag_of(body).await);
+                    let found = find(&self.engine, &self.subject, failure.error, size, etag).await;
+                    let found = found.map_err(|error| self.subject.explain(error))?;
+                    return Ok((found.etag, found.version_id));
+                }
+                Err(failure) => {
+                    lost.note(&failure);
+                    attempts
+                        .after(&self.engine, failure)
+                        .await
+                        .map_err(|failure| self.subject.explain(failure.error))?;
+                }
             }
         }
     }
@@ -245,62 +264,79 @@ impl Upload {
             Content::File(file) => file.check_unchanged().await.map_err(|error| self.subject.explain(error)),
         }
     }
+}
 
-    async fn complete(self, upload_id: &str, parts: &[(u32, String)]) -> Result<PutOutcome> {
-        let mut body = Vec::new();
-        write_complete_multipart(&mut body, parts.iter().map(|(number, etag)| (*number, etag.as_str())));
-        let size = self.content.size();
-        let size_text = size.to_string();
-        let call = Call {
-            query: &[("uploadId", upload_id)],
-            headers: &[("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())],
-            body: &body,
-            payload: sha256(&body),
-            ..Call::new(Method::Post)
-        };
-        let parts = parts.len() as u32;
-        let mut kept = None;
-        let mut attempts = Attempts::new();
-        loop {
-            attempts.begin();
-            let completed = async {
-                let (exchange, version_id) = self
-                    .engine
-                    .exchange(&self.subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
-                    .await?;
-                let answer = self.engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
-                match parse_complete_multipart(&answer) {
-                    Ok(CompletedUpload::Done { etag, .. }) => Ok(PutOutcome { etag, version_id, parts }),
-                    Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
-                    Err(error) => Err(unreadable(error)),
-                }
-            };
-            let failure = match completed.await {
-                Ok(outcome) => {
-                    self.engine.put_back(&self.subject, kept);
-                    return Ok(outcome);
-                }
-                Err(failure) => failure,
-            };
-            // An earlier attempt may have completed the upload and only its answer been lost.
-            if attempts.is_repeated()
-                && failure.error.code() == Some("NoSuchUpload")
-                && let Ok(found) = head_as(&self.engine, &self.subject).await
-                && found.size == size
-                && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{parts}\"")))
-            {
-                return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts });
+/// Makes an object of its parts, `size` bytes in all.
+pub(super) async fn complete(
+    engine: &Arc<Engine>,
+    subject: &Subject,
+    upload_id: &str,
+    parts: &[(u32, String)],
+    size: u64,
+    conditions: &Fields,
+) -> Result<PutOutcome> {
+    let mut body = Vec::new();
+    write_complete_multipart(&mut body, parts.iter().map(|(number, etag)| (*number, etag.as_str())));
+    let size_text = size.to_string();
+    let mut headers = Borrowed::new();
+    headers.extend([("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())]);
+    headers.extend(conditions.iter());
+    let call = Call {
+        query: &[("uploadId", upload_id)],
+        headers: &headers,
+        body: &body,
+        payload: sha256(&body),
+        ..Call::new(Method::Post)
+    };
+    let count = parts.len() as u32;
+    let mut kept = None;
+    let mut attempts = Attempts::new();
+    let mut lost = LostAnswer::default();
+    loop {
+        attempts.begin();
+        let completed = async {
+            let (exchange, version_id) = engine
+                .exchange(subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
+                .await?;
+            let answer = engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
+            match parse_complete_multipart(&answer) {
+                Ok(CompletedUpload::Done { etag, .. }) => Ok(PutOutcome { etag, version_id, parts: count }),
+                Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
+                Err(error) => Err(unreadable(error)),
             }
-            attempts.after(&self.engine, failure).await.map_err(|failure| self.subject.explain(failure.error))?;
+        };
+        let failure = match completed.await {
+            Ok(outcome) => {
+                engine.put_back(subject, kept);
+                return Ok(outcome);
+            }
+            Err(failure) => failure,
+        };
+        if lost.may_explain(&failure.error) {
+            let etag = async || etag_of_parts(parts.iter().map(|part| part.1.as_str()));
+            let found = find(engine, subject, failure.error, Some(size), etag).await;
+            let found = found.map_err(|error| subject.explain(error))?;
+            return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts: count });
         }
+        lost.note(&failure);
+        // An earlier attempt may have completed the upload and only its answer been lost.
+        if attempts.is_repeated()
+            && failure.error.code() == Some("NoSuchUpload")
+            && let Ok(found) = head_as(engine, subject).await
+            && found.size == size
+            && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{count}\"")))
+        {
+            return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts: count });
+        }
+        attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?;
     }
 }
 
 /// A multipart upload that exists on the server; dropped, it is aborted behind the caller's back.
-struct StartedUpload {
+pub(super) struct StartedUpload {
     engine: Arc<Engine>,
     subject: Subject,
-    upload_id: String,
+    pub(super) upload_id: String,
     /// Until it is completed or aborted there is something to clean up.
     pending: Option<Cleanup>,
 }
@@ -308,11 +344,12 @@ struct StartedUpload {
 impl StartedUpload {
     /// The request runs to its end even when nobody waits for it any more: an upload whose id never
     /// arrived could not be aborted.
-    async fn start(engine: &Arc<Engine>, subject: &Subject) -> Result<StartedUpload> {
+    pub(super) async fn start(engine: &Arc<Engine>, subject: &Subject, headers: Fields) -> Result<StartedUpload> {
         let (engine, subject) = (Arc::clone(engine), subject.clone());
         let pending = engine.cleanups.begin();
         let starting = async move {
-            let call = Call { query: &[("uploads", "")], ..Call::new(Method::Post) };
+            let headers = headers.borrowed();
+            let call = Call { query: &[("uploads", "")], headers: &headers, ..Call::new(Method::Post) };
             let upload_id = engine
                 .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
                 .await?;
@@ -322,12 +359,12 @@ impl StartedUpload {
     }
 
     /// The upload is complete.
-    fn forget(mut self) {
+    pub(super) fn forget(mut self) {
         self.pending = None;
     }
 
     /// Aborts the upload after `error`; where that fails too, the error names the upload.
-    async fn abort(mut self, error: Error) -> Error {
+    pub(super) async fn abort(mut self, error: Error) -> Error {
         let aborted = abort(&self.engine, &self.subject, &self.upload_id).await;
         self.pending = None;
         match aborted {
@@ -353,9 +390,4 @@ impl Drop for StartedUpload {
             drop(pending);
         });
     }
-}
-
-async fn abort(engine: &Arc<Engine>, subject: &Subject, upload_id: &str) -> Result<()> {
-    let call = Call { query: &[("uploadId", upload_id)], ..Call::new(Method::Delete) };
-    engine.ask(subject, &call, ANSWER_BYTES, |_| (), head_only).await
 }

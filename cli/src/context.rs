@@ -39,7 +39,8 @@ impl<'a> Context<'a> {
             ("use_fips_endpoint", global.use_fips.then_some("true")),
         ];
         let flags = flags.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        let flags = flags.chain(command.settings());
+        let of_the_verb: Vec<(&str, &str)> = command.settings().collect();
+        let flags = flags.chain(of_the_verb);
         let settings = global.set.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in flags.chain(settings) {
             builder = builder.set(name, value)?;

@@ -56,7 +56,7 @@ impl<'a> Copying<'a> {
         {
             options = options.content_type(media_type);
         }
-        let mut copy = self.context.client.copy((&from.bucket, &from.key), (&to.bucket, &to.key));
+        let mut copy = self.context.client.copy(&from.bucket, &from.key, &to.bucket, &to.key);
         copy = copy.options(options).metadata_directive(self.metadata).tagging_directive(self.tags);
         if let Some(version) = &self.arguments.version_id {
             copy = copy.source_version(version);

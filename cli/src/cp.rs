@@ -144,7 +144,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
 
 async fn to_stdout(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) -> Result<Exit, Failure> {
     if arguments.dryrun {
-        let item = Item { source: uri.to_string(), destination: Some("-".to_owned()), size: None, etag: None };
+        let item = Item { source: uri.to_string(), destination: Some("-".to_owned()), ..Item::default() };
         return download::would(context, arguments, uri, item).await;
     }
     let version = arguments.version_id.as_deref();
@@ -199,7 +199,7 @@ mod tests {
         let mut tally = Tally::start(&output, Operation::Upload);
         let (mut under_way, stream) = UnderWay::new();
         for number in 0..3 {
-            let item = Item { source: number.to_string(), destination: None, size: None, etag: None };
+            let item = Item { source: number.to_string(), ..Item::default() };
             under_way.add(number, item);
         }
         under_way.hand_over().await;

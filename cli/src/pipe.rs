@@ -62,7 +62,7 @@ pub(crate) async fn upload(
         return Err(Failure::Usage(format!("`{uri}` names no object, and a stream has no name; give the whole key")));
     }
     let mut tally = Tally::start(context.output, Operation::Upload);
-    let mut item = Item { source: "-".to_owned(), destination: Some(uri.to_string()), size: None, etag: None };
+    let mut item = Item { source: "-".to_owned(), destination: Some(uri.to_string()), ..Item::default() };
     if dryrun {
         tally.would(&item);
         return tally.finish(None);

@@ -38,7 +38,7 @@ impl Operation {
 }
 
 /// One item as it is reported.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Item {
     pub(crate) source: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +48,12 @@ pub(crate) struct Item {
     pub(crate) size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) etag: Option<String>,
+    /// The version of the source, where one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version_id: Option<String>,
+    /// The multipart upload that is meant, and not the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upload_id: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -121,6 +127,11 @@ impl<'a> Tally<'a> {
 
     fn line(&self, item: &Item) -> String {
         let mut line = format!("{}: {}", self.operation.name(), visible(&item.source));
+        for (what, id) in [("version", &item.version_id), ("upload", &item.upload_id)] {
+            if let Some(id) = id {
+                line.push_str(&format!(" ({what} {})", visible(id)));
+            }
+        }
         if let Some(destination) = &item.destination {
             line.push_str(" to ");
             line.push_str(&visible(destination));
@@ -240,7 +251,7 @@ mod tests {
     #[test]
     fn the_exit_code_follows_the_account() {
         let output = Output::new(crate::output::Form { json: false, quiet: true });
-        let item = Item { source: "s".to_owned(), destination: None, size: Some(3), etag: None };
+        let item = Item { source: "s".to_owned(), destination: None, size: Some(3), ..Item::default() };
         let io = || Failure::local("read", Path::new("x"), std::io::ErrorKind::PermissionDenied.into());
         let account = |done: u32, failed: u32, refused: u32| {
             let mut tally = Tally::start(&output, Operation::Delete);

@@ -190,8 +190,7 @@ async fn abort_listed(context: &Context<'_>, arguments: &Abort, tally: &mut Tall
 }
 
 fn item(uri: &S3Uri, key: &str, upload_id: &str) -> Item {
-    let source = format!("{} --upload-id {upload_id}", uri.with_key(key));
-    Item { source, destination: None, size: None, etag: None }
+    Item { source: uri.with_key(key).to_string(), upload_id: Some(upload_id.to_owned()), ..Item::default() }
 }
 
 /// `7d`, `12h`, `30m`, `45s`.

@@ -28,7 +28,7 @@ pub(super) async fn one(
     destination: &Path,
 ) -> Result<Exit, Failure> {
     let path = destination_file(uri, destination)?;
-    let mut item = Item { source: uri.to_string(), destination: Some(shown(&path)), size: None, etag: None };
+    let mut item = Item { source: uri.to_string(), destination: Some(shown(&path)), ..Item::default() };
     if arguments.dryrun {
         return would(context, arguments, uri, item).await;
     }
@@ -234,12 +234,12 @@ impl Plan<'_> {
             }
             match self.target.map(relative) {
                 Ok(path) => {
-                    let item = Item { source, destination: Some(shown(&path)), size: Some(object.size), etag: None };
+                    let item = Item { source, destination: Some(shown(&path)), size: Some(object.size), ..Item::default() };
                     files.push(((object.key, path), item));
                 }
                 Err(why) => {
                     let refusal = format!("refused {source}: {why}; copy it alone, under a name of your choice");
-                    let item = Item { source, destination: None, size: Some(object.size), etag: None };
+                    let item = Item { source, destination: None, size: Some(object.size), ..Item::default() };
                     tally.failed(&item, Failure::Refused(refusal))?;
                 }
             }

@@ -81,7 +81,7 @@ pub(super) async fn one(
     let to = under_its_name(to, from.file_name());
     let copying = Copying::new(context, arguments)?;
     let mut tally = Tally::start(context.output, Operation::Copy);
-    let mut item = Item { source: from.to_string(), destination: Some(to.to_string()), size: None, etag: None };
+    let mut item = Item { source: from.to_string(), destination: Some(to.to_string()), ..Item::default() };
     if arguments.dryrun {
         let (version, key) = (arguments.version_id.as_deref(), copying.source_key);
         return match download::head(context, &arguments.access, from, version, key).await {
@@ -147,7 +147,7 @@ async fn copy_pages(
             let relative = object.key.strip_prefix(&source.key).unwrap_or(&object.key);
             let to = target.with_key(&format!("{}{relative}", target.key));
             let (source, destination) = (from.to_string(), Some(to.to_string()));
-            let item = Item { source, destination, size: Some(object.size), etag: None };
+            let item = Item { source, destination, size: Some(object.size), ..Item::default() };
             if arguments.dryrun {
                 tally.would(&item);
                 continue;

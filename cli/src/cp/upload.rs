@@ -41,7 +41,7 @@ pub(super) async fn one(
     let options = arguments.write.options(&arguments.access, own_name(path))?;
     let mut tally = Tally::start(context.output, Operation::Upload);
     let mut item =
-        Item { source: shown(path), destination: Some(uri.to_string()), size: Some(found.len()), etag: None };
+        Item { source: shown(path), destination: Some(uri.to_string()), size: Some(found.len()), ..Item::default() };
     if arguments.dryrun {
         tally.would(&item);
         return tally.finish(None);
@@ -153,12 +153,12 @@ fn judge(found: Found, prefix: &S3Uri, tally: &mut Tally<'_>) -> Result<Option<(
     match found {
         Found::File { path, relative, size } => {
             let uri = prefix.with_key(&format!("{}{relative}", prefix.key));
-            let item = Item { source: shown(&path), destination: Some(uri.to_string()), size: Some(size), etag: None };
+            let item = Item { source: shown(&path), destination: Some(uri.to_string()), size: Some(size), ..Item::default() };
             return Ok(Some(((path, uri.key), item)));
         }
         Found::Skipped { path, why } => tally.skipped(&shown(&path), why),
         Found::Failed { path, failure } => {
-            let item = Item { source: shown(&path), destination: None, size: None, etag: None };
+            let item = Item { source: shown(&path), ..Item::default() };
             tally.failed(&item, failure)?;
         }
     }

@@ -43,6 +43,8 @@ pub(crate) enum Failure {
     Refused(String),
     /// Work that the engine took and never answered for: a task of it ended in a panic.
     Lost(String),
+    /// A multipart upload that is left behind, and how to remove it.
+    Unfinished { what: String, bucket: String, key: String, upload_id: Option<String> },
     /// The reader of standard output is gone (`| head`): nothing to say, nothing more to do.
     StdoutClosed,
 }
@@ -53,13 +55,31 @@ impl Failure {
         Failure::Local { what: format!("cannot {doing} `{}`", visible(&path.to_string_lossy())), source }
     }
 
+    /// What is to be told of an upload that could not be aborted in time.
+    pub(crate) fn unfinished(upload: &wirespeed::UnfinishedUpload) -> Failure {
+        let wirespeed::UnfinishedUpload { bucket, key, upload_id, .. } = upload;
+        let uri = format!("s3://{bucket}/{key}");
+        let what = match upload_id {
+            Some(id) => format!(
+                "multipart upload {id} of {uri} could not be aborted and may still be stored; {}",
+                how_to_abort(bucket, key, id)
+            ),
+            None => format!(
+                "a multipart upload of {uri} may have been started; look for it with: wirespeed uploads ls {}",
+                quoted(&uri)
+            ),
+        };
+        Failure::Unfinished { what, bucket: bucket.clone(), key: key.clone(), upload_id: upload_id.clone() }
+    }
+
     /// The exit code of a command that ends with this failure.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) => Exit::Usage,
             // With a status it is the server that would not have it, and so the operation that failed.
             Failure::Engine(error) if error.kind() == ErrorKind::Config && error.status().is_none() => Exit::Usage,
-            Failure::Engine(_) | Failure::Local { .. } | Failure::Rejected { .. } | Failure::Lost(_) => Exit::Failed,
+            Failure::Engine(_) | Failure::Local { .. } | Failure::Rejected { .. } => Exit::Failed,
+            Failure::Lost(_) | Failure::Unfinished { .. } => Exit::Failed,
             Failure::Refused(_) => Exit::Partial,
             Failure::StdoutClosed => Exit::Done,
         }
@@ -122,6 +142,12 @@ impl Failure {
             Failure::Refused(_) => record.kind = "refused",
             Failure::Lost(_) => record.kind = "lost",
             Failure::StdoutClosed => record.kind = "stdout_closed",
+            Failure::Unfinished { bucket, key, upload_id, .. } => {
+                record.kind = "unfinished_upload";
+                record.bucket = Some(bucket.clone());
+                record.key = Some(key.clone());
+                record.upload_id.clone_from(upload_id);
+            }
             Failure::Rejected { bucket, key, code, .. } => {
                 record.kind = if code == "AccessDenied" { "denied" } else { "server" };
                 record.bucket = Some(bucket.clone());
@@ -153,7 +179,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(message) | Failure::Refused(message) | Failure::Lost(message) => f.write_str(message),
-            Failure::Rejected { what, .. } => f.write_str(what),
+            Failure::Rejected { what, .. } | Failure::Unfinished { what, .. } => f.write_str(what),
             Failure::Engine(error) => {
                 f.write_str(&visible(&error.to_string()))?;
                 match (error.bucket(), error.key(), error.upload_id()) {

@@ -109,7 +109,12 @@ async fn supervise(cli: &Cli, output: &Output, interrupt: Interrupt) -> Result<E
         _ => {}
     }
     // A job that stops at a failure leaves uploads behind as an interrupted one does; without any this returns at once.
-    if let Err(error) = context.client.settle(SETTLE_WITHIN).await {
+    let settled = context.client.settle(SETTLE_WITHIN).await;
+    let unfinished = context.client.unfinished_uploads();
+    unfinished.iter().for_each(|upload| output.failure(&Failure::unfinished(upload)));
+    if let Err(error) = settled
+        && unfinished.is_empty()
+    {
         output.failure(&error.into());
     }
     exit

@@ -172,6 +172,6 @@ mod tests {
         for key in CONFIG_KEYS {
             assert!(page.contains(key.name) && page.contains(key.help), "{}", key.name);
         }
-        assert!(page.contains(".SH EXIT CODES\n.nf\n0    all done\n"), "{page}");
+        assert!(page.contains(".SH \"EXIT CODES\"\n.nf\n0    all done\n"), "{page}");
     }
 }

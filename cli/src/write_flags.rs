@@ -80,6 +80,9 @@ pub(crate) struct WriteFlags {
     pub(crate) if_none_match: Option<String>,
 }
 
+/// A method of the options that takes text.
+type Setter = fn(PutOptions, String) -> PutOptions;
+
 /// Names and values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Pairs(Vec<(String, String)>);
@@ -102,7 +105,7 @@ impl WriteFlags {
     /// The options that the flags name, and no others.
     pub(crate) fn given(&self, access: &Access) -> Result<PutOptions, Failure> {
         let mut options = access.on(PutOptions::new());
-        let texts: [(&Option<String>, fn(PutOptions, String) -> PutOptions); 8] = [
+        let texts: [(&Option<String>, Setter); 8] = [
             (&self.content_type, PutOptions::content_type),
             (&self.content_encoding, PutOptions::content_encoding),
             (&self.content_disposition, PutOptions::content_disposition),

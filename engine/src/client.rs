@@ -12,6 +12,7 @@ use crate::metrics::{Metrics, Observer};
 use crate::net::{ConnectionPool, Endpoint};
 use crate::transfer::Engine;
 use crate::transfer::bucket::{self, ListBuckets};
+use crate::transfer::cleanup::UnfinishedUpload;
 use crate::transfer::copy::Copy;
 use crate::transfer::delete::{Delete, DeleteMany};
 use crate::transfer::get::Get;
@@ -309,6 +310,12 @@ impl Client {
     /// As their kinds say.
     pub fn list_buckets(&self) -> ListBuckets {
         ListBuckets::new(Arc::clone(&self.0))
+    }
+
+    /// Multipart uploads that this client began and that are neither complete nor known to be aborted: those under way,
+    /// and those that were dropped and could not be aborted. After [`Client::settle`], what is left behind.
+    pub fn unfinished_uploads(&self) -> Vec<UnfinishedUpload> {
+        self.0.cleanups.unfinished()
     }
 
     /// Waits, for at most `patience`, until what dropped operations left behind is cleaned up:

@@ -41,6 +41,7 @@ pub use credentials::Credentials;
 pub use error::{Error, ErrorKind, Result};
 pub use metrics::{Metrics, Observer, Progress, RequestEvent};
 pub use transfer::bucket::{ListBuckets, ListedBucket};
+pub use transfer::cleanup::UnfinishedUpload;
 pub use transfer::copy::{Copy, CopyDirective, CopyOutcome};
 pub use transfer::delete::{Delete, DeleteFailure, DeleteMany, DeleteOutcome};
 pub use transfer::get::{Get, Object};

@@ -202,6 +202,9 @@ async fn transfer(
     Ok(())
 }
 
+/// A key with the file that it becomes, and what is told of it.
+type Planned = ((String, PathBuf), Item);
+
 /// Turns pages of keys into files.
 struct Plan<'a> {
     uri: &'a S3Uri,
@@ -222,7 +225,7 @@ impl Plan<'_> {
     }
 
     /// The files of a page. What is refused or skipped is entered at once.
-    fn of(&mut self, page: Page, tally: &mut Tally<'_>) -> Result<Vec<((String, PathBuf), Item)>, Failure> {
+    fn of(&mut self, page: Page, tally: &mut Tally<'_>) -> Result<Vec<Planned>, Failure> {
         let mut files = Vec::with_capacity(page.objects.len());
         self.found |= !page.objects.is_empty();
         for object in page.objects {
@@ -234,7 +237,8 @@ impl Plan<'_> {
             }
             match self.target.map(relative) {
                 Ok(path) => {
-                    let item = Item { source, destination: Some(shown(&path)), size: Some(object.size), ..Item::default() };
+                    let item =
+                        Item { source, destination: Some(shown(&path)), size: Some(object.size), ..Item::default() };
                     files.push(((object.key, path), item));
                 }
                 Err(why) => {

@@ -148,12 +148,16 @@ async fn transfer(
     }
 }
 
+/// A file with the key that it becomes, and what is told of it.
+type Planned = ((PathBuf, String), Item);
+
 /// The file and the key that it goes to. What is no file is entered at once.
-fn judge(found: Found, prefix: &S3Uri, tally: &mut Tally<'_>) -> Result<Option<((PathBuf, String), Item)>, Failure> {
+fn judge(found: Found, prefix: &S3Uri, tally: &mut Tally<'_>) -> Result<Option<Planned>, Failure> {
     match found {
         Found::File { path, relative, size } => {
             let uri = prefix.with_key(&format!("{}{relative}", prefix.key));
-            let item = Item { source: shown(&path), destination: Some(uri.to_string()), size: Some(size), ..Item::default() };
+            let item =
+                Item { source: shown(&path), destination: Some(uri.to_string()), size: Some(size), ..Item::default() };
             return Ok(Some(((path, uri.key), item)));
         }
         Found::Skipped { path, why } => tally.skipped(&shown(&path), why),

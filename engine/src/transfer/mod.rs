@@ -6,7 +6,7 @@
 //! the slot that a part was given ([`part`]), and nowhere else.
 
 pub(crate) mod bucket;
-mod cleanup;
+pub(crate) mod cleanup;
 pub(crate) mod copy;
 pub(crate) mod delete;
 pub(crate) mod file;

@@ -346,13 +346,14 @@ impl StartedUpload {
     /// arrived could not be aborted.
     pub(super) async fn start(engine: &Arc<Engine>, subject: &Subject, headers: Fields) -> Result<StartedUpload> {
         let (engine, subject) = (Arc::clone(engine), subject.clone());
-        let pending = engine.cleanups.begin();
+        let pending = engine.cleanups.begin(&subject.bucket, &subject.key);
         let starting = async move {
             let headers = headers.borrowed();
             let call = Call { query: &[("uploads", "")], headers: &headers, ..Call::new(Method::Post) };
             let upload_id = engine
                 .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
                 .await?;
+            pending.named(&upload_id);
             Ok(StartedUpload { engine, subject, upload_id, pending: Some(pending) })
         };
         tokio::spawn(starting.in_current_span()).await.unwrap_or_else(|error| Err(lost(error)))
@@ -384,10 +385,13 @@ impl Drop for StartedUpload {
         let subject = self.subject.clone();
         let upload_id = std::mem::take(&mut self.upload_id);
         runtime.spawn(async move {
-            if let Err(error) = abort(&engine, &subject, &upload_id).await {
-                tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
+            match abort(&engine, &subject, &upload_id).await {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
+                    pending.survives();
+                }
+                _ => drop(pending),
             }
-            drop(pending);
         });
     }
 }

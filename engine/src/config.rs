@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::wire::checksum::ChecksumAlgorithm;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -111,6 +112,10 @@ pub struct Config {
     pub max_attempts: u32,
     /// Whether the bytes of an upload are covered by the request's signature.
     pub payload_signing: PayloadSigning,
+    /// The checksum that uploads carry; `None` for none.
+    pub checksum_algorithm: Option<ChecksumAlgorithm>,
+    /// Whether whole downloads are checked against the object's own checksum.
+    pub verify_checksums: bool,
     /// A PEM file of the certificate authorities to trust; `None` is the system's.
     pub ca_bundle: Option<PathBuf>,
     /// Whether a server must prove who it is. Without it TLS protects nothing.
@@ -140,6 +145,8 @@ impl Default for Config {
             stall_timeout: Duration::from_secs(20),
             max_attempts: 5,
             payload_signing: PayloadSigning::Auto,
+            checksum_algorithm: Some(ChecksumAlgorithm::Crc64Nvme),
+            verify_checksums: true,
             ca_bundle: None,
             verify_tls: true,
             https_proxy: None,
@@ -376,6 +383,38 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         },
     },
     ConfigKey {
+        name: "checksum_algorithm",
+        environment: &["WIRESPEED_CHECKSUM_ALGORITHM", "AWS_REQUEST_CHECKSUM_CALCULATION"],
+        help: "checksum that uploads carry: crc64nvme, crc32, crc32c, sha256 or none",
+        read: |config, value| {
+            config.checksum_algorithm = match value.to_ascii_lowercase().as_str() {
+                // The second variable's words: none of this client's uploads requires a checksum.
+                "none" | "when_required" => None,
+                "when_supported" => Some(ChecksumAlgorithm::Crc64Nvme),
+                name => match ChecksumAlgorithm::named(name) {
+                    Some(algorithm) => Some(algorithm),
+                    None => return Err("it is one of crc64nvme, crc32, crc32c, sha256, none".into()),
+                },
+            };
+            Ok(())
+        },
+        show: |config| config.checksum_algorithm.map_or("none", ChecksumAlgorithm::name).to_owned(),
+    },
+    ConfigKey {
+        name: "verify_checksums",
+        environment: &["WIRESPEED_VERIFY_CHECKSUMS", "AWS_RESPONSE_CHECKSUM_VALIDATION"],
+        help: "whether whole downloads are checked against the object's checksum: true or false",
+        read: |config, value| {
+            config.verify_checksums = match value.to_ascii_lowercase().as_str() {
+                "true" | "when_supported" => true,
+                "false" | "when_required" => false,
+                _ => return Err("it is true or false".into()),
+            };
+            Ok(())
+        },
+        show: |config| config.verify_checksums.to_string(),
+    },
+    ConfigKey {
         name: "ca_bundle",
         environment: &["AWS_CA_BUNDLE"],
         help: "PEM file of the certificate authorities to trust; the system's where it is not given",
@@ -502,6 +541,17 @@ mod tests {
         config.fill_from_environment(|name| name == "region", variable).unwrap();
         assert_eq!(config.region, "eu-west-1");
         assert_eq!(config.part_size, 16 * MIB);
+    }
+
+    #[test]
+    fn checksums_are_turned_off_in_the_words_of_other_clients() {
+        let mut config = Config::default();
+        let variable = |name: &str| name.starts_with("AWS_RE").then(|| "WHEN_REQUIRED".to_owned());
+        config.fill_from_environment(|name| name == "region", variable).unwrap();
+        assert_eq!((config.checksum_algorithm, config.verify_checksums), (None, false));
+        config.set("checksum_algorithm", "SHA256").unwrap();
+        assert_eq!(config.checksum_algorithm, Some(ChecksumAlgorithm::Sha256));
+        assert!(config.set("checksum_algorithm", "md5").is_err());
     }
 
     #[test]

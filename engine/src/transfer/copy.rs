@@ -18,11 +18,11 @@ use tracing::Instrument;
 use super::Engine;
 use super::head::{ObjectInfo, head_as};
 use super::lost_answer::{LostAnswer, find};
+use super::multipart::{Completing, SentPart, StartedUpload};
 use super::options::{Access, Attached, Borrowed, Fields, SseCustomerKey, http_date, sent_by_await};
 use super::put_options::{PutOptions, Written, put_methods};
 use super::refusal::Failure;
 use super::request::{Attempts, Call, Subject, unreadable};
-use super::upload::{StartedUpload, complete};
 use super::version::changed;
 use super::workers::run_together;
 use crate::error::{Error, ErrorKind, Result};
@@ -305,10 +305,11 @@ impl Copy {
             options.tags = tags_of(engine, source, &info).await?;
         }
         let written = Written::new(&options);
-        let started = StartedUpload::start(engine, target, written.object.clone()).await?;
+        let started = StartedUpload::start(engine, target, &written.object, None).await?;
         let copied = async {
             let parts = self.copy_parts(target, plan, &info, &started.upload_id).await?;
-            complete(engine, target, &started.upload_id, &parts, info.size, &written.conditions).await
+            let (upload_id, size, conditions) = (&started.upload_id, info.size, &written.conditions);
+            Completing { engine, subject: target, upload_id, size, checksum: None, conditions }.run(&parts).await
         };
         match copied.await {
             Ok(outcome) => {
@@ -325,7 +326,7 @@ impl Copy {
         plan: UploadPlan,
         info: &ObjectInfo,
         upload_id: &str,
-    ) -> Result<Vec<(u32, String)>> {
+    ) -> Result<Vec<SentPart>> {
         let count = plan.count();
         // The conditions held when the source was asked for; from then on it must stay what it was.
         let pinned = info.etag.as_deref().filter(|etag| is_strong(etag));
@@ -347,7 +348,7 @@ impl Copy {
         let workers = self.engine.pace.workers(count as usize);
         let crew = (0..workers).map(|_| Arc::clone(&work).copy());
         let mut parts: Vec<_> = run_together(async { Ok(Vec::new()) }, crew).await?.into_iter().flatten().collect();
-        parts.sort_unstable_by_key(|part: &(u32, String)| part.0);
+        parts.sort_unstable_by_key(|part: &SentPart| part.number);
         Ok(parts)
     }
 }
@@ -442,7 +443,7 @@ struct Parts {
 
 impl Parts {
     /// One worker: part after part.
-    async fn copy(self: Arc<Self>) -> Result<Vec<(u32, String)>> {
+    async fn copy(self: Arc<Self>) -> Result<Vec<SentPart>> {
         let mut kept = None;
         let mut copied = Vec::new();
         let count = self.plan.count();
@@ -451,7 +452,8 @@ impl Parts {
             self.plan.part(index).map(|range| (index + 1, range))
         } {
             let length = range.end - range.start;
-            copied.push((number, self.copy_part(number, range, &mut kept).await?));
+            let etag = self.copy_part(number, range, &mut kept).await?;
+            copied.push(SentPart { number, etag, sum: None });
             if let Some(progress) = &self.progress {
                 progress.add_bytes(length);
             }

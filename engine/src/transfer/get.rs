@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::Instrument;
 
 use super::Engine;
+use super::checksum::{CHECKSUM_MODE, Check, Sizes, Unverified};
 use super::file::{FileWriter, PartialFile};
 use super::head::ObjectInfo;
 use super::options::{Borrowed, Fields};
@@ -48,6 +49,7 @@ pub struct Get {
     wanted: Wanted,
     window: Option<u64>,
     progress: Option<Progress>,
+    verify: Option<bool>,
     options: ReadOptions,
 }
 
@@ -57,7 +59,14 @@ version_method!(Get, this => this.options.version_id);
 impl Get {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Get {
         let options = ReadOptions::default();
-        Get { engine, bucket, key, wanted: Wanted::All, window: None, progress: None, options }
+        Get { engine, bucket, key, wanted: Wanted::All, window: None, progress: None, verify: None, options }
+    }
+
+    /// Whether the bytes are compared with the object's own checksum, where it has one and all of it is
+    /// read; otherwise as `verify_checksums` is set. [`ObjectInfo::verified`] says what came of it.
+    pub fn verify(mut self, verify: bool) -> Get {
+        self.verify = Some(verify);
+        self
     }
 
     /// Only these bytes of the object. A range that reaches beyond the object's end is cut there;
@@ -274,13 +283,14 @@ impl Get {
         in_order: bool,
         kept: &mut Option<Connection>,
     ) -> Result<Opened> {
-        let Get { engine, wanted, progress, options, .. } = self;
+        let Get { engine, wanted, progress, verify, options, .. } = self;
         if wanted.is_empty() {
             return Err(subject.explain(Error::new(ErrorKind::Config, "the range is empty")));
         }
         let (attached, conditions) = options.split();
         let subject = subject.clone().with(attached);
-        let opening = Opening { wanted, part, in_order, conditions: &conditions };
+        let verify = verify.unwrap_or(engine.config.verify_checksums);
+        let opening = Opening { wanted, part, in_order, conditions: &conditions, verify, sizes: &engine.sizes };
         open(&engine, subject, opening, progress, kept).await
     }
 }
@@ -330,6 +340,9 @@ pub(crate) struct Opening<'a> {
     /// then brings the last byte, and not the last part, which would have to be held to the end.
     pub(crate) in_order: bool,
     pub(crate) conditions: &'a Fields,
+    pub(crate) verify: bool,
+    /// Where it is learnt how large objects are.
+    pub(crate) sizes: &'a Sizes,
 }
 
 impl Opening<'_> {
@@ -384,8 +397,10 @@ pub(crate) struct Opened {
     pub(crate) first: Option<(Range<u64>, Begun)>,
 }
 
-/// Sends the first request: the first part of what is wanted, whatever the object's size turns out
-/// to be.
+/// Sends the first request: for the first part of what is wanted, whatever the object's size turns out
+/// to be; or, where all of an object is wanted that will be small, for all of it, since only that answer
+/// brings its checksum. If it is not small after all, its first part is taken and the connection
+/// dropped.
 pub(crate) async fn open(
     engine: &Arc<Engine>,
     subject: Subject,
@@ -394,26 +409,40 @@ pub(crate) async fn open(
     kept: &mut Option<Connection>,
 ) -> Result<Opened> {
     engine.keep_house();
+    let Opening { wanted, part, verify, sizes, .. } = &opening;
+    let all = *wanted == Wanted::All;
+    let whole = all && *verify && sizes.expects_small();
     let first = opening.first();
     let mut range_text = RangeText::default();
     let mut headers = Borrowed::new();
-    headers.push(("range", first.write(&mut range_text)));
+    headers.push(if whole { CHECKSUM_MODE } else { ("range", first.write(&mut range_text)) });
     headers.extend(opening.conditions.iter());
     let call = Call { headers: &headers, into_slot: true, ..Call::new(Method::Get) };
     let mut attempts = Attempts::new();
     loop {
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
-            let Accepted { range, size } = accept_range(head, &first.asked(head), None)?;
-            Ok((range, Version::of(head, size), ObjectInfo::of(head, size)))
+            let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
+            if whole && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
+                arriving.end = arriving.end.min(*part);
+            }
+            let check = match verify {
+                false => Check::none(Unverified::TurnedOff),
+                true if wanted.of(size) != (0..size) => Check::none(Unverified::Range),
+                true => Check::of(head, arriving == (0..size)),
+            };
+            Ok((arriving, Version::of(head, size), ObjectInfo::of(head, size), check))
         });
         match begun.await {
-            Ok((exchange, (arriving, version, info))) => {
-                let wanted = opening.wanted.of(version.size);
+            Ok((exchange, (arriving, version, info, check))) => {
+                if all {
+                    sizes.saw(version.size <= *part);
+                }
+                let wanted = wanted.of(version.size);
                 if let Some(progress) = &progress {
                     progress.expect(wanted.end - wanted.start);
                 }
-                let source = Source { engine: Arc::clone(engine), subject, version, progress };
+                let source = Source { engine: Arc::clone(engine), subject, version, progress, check };
                 if wanted.is_empty() {
                     exchange.end(engine, 0, kept);
                     return Ok(Opened { source, info, wanted, first: None });
@@ -423,9 +452,10 @@ pub(crate) async fn open(
                 let begun = Begun { exchange, attempts };
                 return Ok(Opened { source, info, wanted, first: Some((part, begun)) });
             }
-            Err(failure) if opening.wanted.allows_empty() && failure.says_empty() => {
+            Err(failure) if wanted.allows_empty() && failure.says_empty() => {
                 let version = Version { size: 0, etag: None, version_id: None, last_modified: None };
-                let source = Source { engine: Arc::clone(engine), subject, version, progress };
+                let check = Check::none(Unverified::NothingRead);
+                let source = Source { engine: Arc::clone(engine), subject, version, progress, check };
                 let info = ObjectInfo::default();
                 return Ok(Opened { source, info, wanted: 0..0, first: None });
             }
@@ -480,7 +510,7 @@ impl Opened {
     }
 
     async fn run(self, destination: Destination, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
-        let Opened { source, info, wanted, first } = self;
+        let Opened { source, mut info, wanted, first } = self;
         let progress = source.progress.clone();
         if let Some((first, begun)) = first {
             let pace = &source.engine.pace;
@@ -490,14 +520,16 @@ impl Opened {
             let sink = parts.first_sink(&first);
             if others == 0 && parts.rest.len() == 0 {
                 // One part, one request: no crew.
-                source.fetch(first, sink, Some(begun), kept).await?;
+                source.fetch_and_ask(source.fetch(first, sink, Some(begun), kept)).await?;
+                source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
             } else {
                 let parts = Arc::new(Mutex::new(parts));
                 let source = Arc::new(source);
                 let begun = Some((first, sink, begun));
                 let lead = work(Arc::clone(&source), Arc::clone(&parts), begun, kept.take());
                 let crew = (0..others).map(|_| work(Arc::clone(&source), Arc::clone(&parts), None, None));
-                run_together(lead, crew).await?;
+                source.fetch_and_ask(run_together(lead, crew)).await?;
+                source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
             }
         }
         if let Some(progress) = &progress {

@@ -8,6 +8,7 @@ use futures_core::Stream;
 use tracing::Instrument;
 
 use super::Engine;
+use super::checksum::Sizes;
 use super::file::write_file;
 use super::get::{Object, Opened, Opening, Wanted, incomplete, open};
 use super::head::ObjectInfo;
@@ -27,6 +28,7 @@ pub struct GetMany {
     engine: Arc<Engine>,
     bucket: String,
     progress: Option<Progress>,
+    verify: Option<bool>,
     options: ReadOptions,
 }
 
@@ -34,7 +36,13 @@ read_methods!(GetMany);
 
 impl GetMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> GetMany {
-        GetMany { engine, bucket, progress: None, options: ReadOptions::default() }
+        GetMany { engine, bucket, progress: None, verify: None, options: ReadOptions::default() }
+    }
+
+    /// Whether objects are compared with their own checksums; otherwise as `verify_checksums` is set.
+    pub fn verify(mut self, verify: bool) -> GetMany {
+        self.verify = Some(verify);
+        self
     }
 
     /// Counts bytes and objects as they arrive.
@@ -100,7 +108,9 @@ impl GetMany {
         T: Send + 'static,
         W: Worker<I, T>,
     {
-        let GetMany { engine, bucket, progress, options } = self;
+        let GetMany { engine, bucket, progress, verify, options } = self;
+        let verify = verify.unwrap_or(engine.config.verify_checksums);
+        let sizes = Arc::new(Sizes::mostly_small());
         let (attached, conditions) = options.split();
         let bucket = Subject::bucket(&engine, "get", &bucket)?.with(attached);
         let conditions = Arc::new(conditions);
@@ -111,6 +121,8 @@ impl GetMany {
                 bucket: bucket.clone(),
                 progress: progress.clone(),
                 conditions: Arc::clone(&conditions),
+                verify,
+                sizes: Arc::clone(&sizes),
                 kept: None,
             })
         }))
@@ -123,6 +135,9 @@ struct Getter {
     bucket: Subject,
     progress: Option<Progress>,
     conditions: Arc<Fields>,
+    verify: bool,
+    /// What this call has seen.
+    sizes: Arc<Sizes>,
     kept: Option<Connection>,
 }
 
@@ -130,7 +145,8 @@ impl Getter {
     async fn open(&mut self, key: &str) -> Result<Opened> {
         let subject = self.bucket.with_key(key)?;
         let part = self.engine.pace.part_size();
-        let opening = Opening { wanted: Wanted::All, part, in_order: false, conditions: &self.conditions };
+        let (conditions, verify, sizes) = (&*self.conditions, self.verify, &*self.sizes);
+        let opening = Opening { wanted: Wanted::All, part, in_order: false, conditions, verify, sizes };
         open(&self.engine, subject, opening, self.progress.clone(), &mut self.kept).await
     }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Engine;
+use super::checksum::Verified;
 use super::options::sent_by_await;
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Call, Subject, head_only};
 use crate::error::Result;
+use crate::wire::checksum::Checksum;
 use crate::wire::request::Method;
 use crate::wire::response::ResponseHead;
 
@@ -47,6 +49,10 @@ pub struct ObjectInfo {
     pub tag_count: Option<u32>,
     /// The storage class, where it is not the standard one.
     pub storage_class: Option<String>,
+    /// The checksum that the server keeps of it, where it was told: with whole downloads.
+    pub checksum: Option<Checksum>,
+    /// Whether what was downloaded was compared with it.
+    pub verified: Verified,
     /// The user's own metadata: names in lower case without `x-amz-meta-`, and values.
     pub metadata: Vec<(String, String)>,
 }

@@ -5,7 +5,9 @@
 //! [`request`], which sends one request and judges its answer. Bytes pass from the socket into
 //! the slot that a part was given ([`part`]), and nowhere else.
 
+mod body;
 pub(crate) mod bucket;
+pub(crate) mod checksum;
 pub(crate) mod cleanup;
 pub(crate) mod copy;
 pub(crate) mod delete;
@@ -16,6 +18,7 @@ pub(crate) mod head;
 pub(crate) mod list;
 mod lost_answer;
 pub(crate) mod many;
+mod multipart;
 pub(crate) mod options;
 mod ordered;
 pub(crate) mod pages;
@@ -37,6 +40,7 @@ mod workers;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use checksum::{Acceptance, Sizes};
 use cleanup::Cleanups;
 
 use crate::buffer;
@@ -61,6 +65,8 @@ pub(crate) struct Engine {
     pub(crate) counters: Counters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) cleanups: Cleanups,
+    pub(crate) acceptance: Acceptance,
+    pub(crate) sizes: Sizes,
     ticking: std::sync::atomic::AtomicBool,
 }
 
@@ -83,6 +89,8 @@ impl Engine {
             counters: Counters::default(),
             observer,
             cleanups: Cleanups::default(),
+            acceptance: Acceptance::default(),
+            sizes: Sizes::unknown(),
             ticking: std::sync::atomic::AtomicBool::new(false),
         }
     }

@@ -12,6 +12,7 @@ use super::request::Subject;
 use super::upload::{Content, Upload};
 use crate::error::Result;
 use crate::metrics::Progress;
+use crate::wire::checksum::{Checksum, ChecksumAlgorithm};
 
 /// What the server says of an object that it has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,9 @@ pub struct PutOutcome {
     pub version_id: Option<String>,
     /// How many requests carried the body.
     pub parts: u32,
+    /// The checksum of the whole object that was sent with it. `None` where none was, and of an object in
+    /// parts with SHA-256, of which S3 keeps a composite.
+    pub checksum: Option<Checksum>,
 }
 
 /// A PUT that has not been sent; made by [`Client::put`](crate::Client::put).
@@ -32,6 +36,7 @@ pub struct Put {
     pub(super) bucket: String,
     pub(super) key: String,
     pub(super) progress: Option<Progress>,
+    pub(super) checksum: Option<ChecksumAlgorithm>,
     pub(super) options: PutOptions,
     /// How large an object of unknown length is expected to be.
     pub(super) expected_size: u64,
@@ -41,7 +46,15 @@ put_methods!(Put, this => this.options);
 
 impl Put {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Put {
-        Put { engine, bucket, key, progress: None, options: PutOptions::default(), expected_size: 0 }
+        let checksum = engine.config.checksum_algorithm;
+        Put { engine, bucket, key, progress: None, checksum, options: PutOptions::default(), expected_size: 0 }
+    }
+
+    /// The checksum that goes with the bytes, or `None` for none; otherwise as `checksum_algorithm` is
+    /// set. The server refuses bytes that do not agree with it, and keeps it.
+    pub fn checksum(mut self, algorithm: impl Into<Option<ChecksumAlgorithm>>) -> Put {
+        self.checksum = algorithm.into();
+        self
     }
 
     /// Counts bytes as the server accepts them, a part at a time.
@@ -94,6 +107,7 @@ impl Put {
 
     pub(super) fn upload(self, subject: Subject, content: Content) -> Upload {
         let written = Written::new(&self.options);
-        Upload { engine: self.engine, subject, content, written, progress: self.progress }
+        let (checksum, progress) = (self.checksum, self.progress);
+        Upload { engine: self.engine, subject, content, checksum, written, progress }
     }
 }

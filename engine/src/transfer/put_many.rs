@@ -17,6 +17,7 @@ use crate::error::Result;
 use crate::metrics::Progress;
 use crate::net::Connection;
 use crate::pace::MemoryPermit;
+use crate::wire::checksum::ChecksumAlgorithm;
 
 /// PUTs that have not been sent; made by [`Client::put_many`](crate::Client::put_many).
 #[must_use = "nothing is sent until a source is chosen"]
@@ -24,6 +25,7 @@ pub struct PutMany {
     engine: Arc<Engine>,
     bucket: String,
     progress: Option<Progress>,
+    checksum: Option<ChecksumAlgorithm>,
     options: PutOptions,
     media_type: Option<MediaTypes>,
 }
@@ -35,7 +37,15 @@ put_methods!(PutMany, this => this.options);
 
 impl PutMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> PutMany {
-        PutMany { engine, bucket, progress: None, options: PutOptions::default(), media_type: None }
+        let checksum = engine.config.checksum_algorithm;
+        PutMany { engine, bucket, progress: None, checksum, options: PutOptions::default(), media_type: None }
+    }
+
+    /// The checksum that goes with each object, or `None` for none; otherwise as `checksum_algorithm`
+    /// is set.
+    pub fn checksum(mut self, algorithm: impl Into<Option<ChecksumAlgorithm>>) -> PutMany {
+        self.checksum = algorithm.into();
+        self
     }
 
     /// Counts bytes and objects as the server accepts them.
@@ -100,7 +110,7 @@ impl PutMany {
         I: Send + 'static,
         Putter: Worker<I, PutOutcome>,
     {
-        let PutMany { engine, bucket, progress, options, media_type } = self;
+        let PutMany { engine, bucket, progress, checksum, options, media_type } = self;
         let bucket = Subject::bucket(&engine, "put", &bucket)?.with(options.attached());
         let written = Written::new(&options);
         let by_key = media_type.filter(|_| options.content_type.is_none());
@@ -112,6 +122,7 @@ impl PutMany {
             written: Arc::clone(&written),
             by_key: by_key.clone(),
             typed: None,
+            checksum,
             progress: progress.clone(),
             kept: None,
         }))
@@ -132,6 +143,7 @@ struct Putter {
     by_key: Option<Arc<ByKey>>,
     /// For objects of this media type, the last that there was: neighbours are mostly of one type.
     typed: Option<(String, Arc<Written>)>,
+    checksum: Option<ChecksumAlgorithm>,
     progress: Option<Progress>,
     kept: Option<Connection>,
 }
@@ -156,6 +168,7 @@ impl Putter {
             subject: self.bucket.with_key(key)?,
             content,
             written: self.written(key),
+            checksum: self.checksum,
             progress: self.progress.clone(),
         };
         upload.run(&mut self.kept).await

@@ -16,9 +16,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
+use super::multipart::SentPart;
 use super::part::reserve;
 use super::put::{Put, PutOutcome};
-use super::upload::{Content, StartedUpload, Upload, complete};
+use super::upload::{Content, Upload};
 use super::workers::lost;
 use crate::buffer::Slot;
 use crate::error::{Error, ErrorKind, Result};
@@ -139,7 +140,7 @@ struct Piece {
     permit: Arc<MemoryPermit>,
 }
 
-type Sending = JoinSet<Result<(u32, String)>>;
+type Sending = JoinSet<Result<SentPart>>;
 
 struct Pour {
     upload: Upload,
@@ -165,8 +166,7 @@ impl Pour {
             engine.put_back(&subject, kept);
             return Ok(outcome);
         }
-        let Upload { engine, subject, written, .. } = &self.upload;
-        let started = StartedUpload::start(engine, subject, written.object.clone()).await?;
+        let started = self.upload.start().await?;
         let upload_id: Arc<str> = started.upload_id.as_str().into();
         let mut sending = Sending::new();
         let sent = self.send_all(source, (body, permit, is_last), &upload_id, &mut sending).await;
@@ -175,7 +175,7 @@ impl Pour {
             sending.shutdown().await;
         }
         let completed = match sent {
-            Ok((parts, size)) => complete(engine, subject, &upload_id, &parts, size, &written.conditions).await,
+            Ok((parts, size)) => self.upload.complete(&upload_id, &parts, size).await,
             Err(error) => Err(error),
         };
         match completed {
@@ -193,7 +193,7 @@ impl Pour {
         (first, permit, mut is_last): (Bytes, MemoryPermit, bool),
         upload_id: &Arc<str>,
         sending: &mut Sending,
-    ) -> Result<(Vec<(u32, String)>, u64)> {
+    ) -> Result<(Vec<SentPart>, u64)> {
         let engine = &self.upload.engine;
         let workers = engine.pace.workers(usize::MAX);
         let mut sent = Vec::new();
@@ -238,7 +238,7 @@ impl Pour {
         while let Some(done) = sending.join_next().await {
             arrived(Some(done), &mut sent)?;
         }
-        sent.sort_unstable_by_key(|part| part.0);
+        sent.sort_unstable_by_key(|part| part.number);
         Ok((sent, size))
     }
 
@@ -249,7 +249,7 @@ impl Pour {
         source: &mut impl Source,
         length: u64,
         sending: &mut Sending,
-        sent: &mut Vec<(u32, String)>,
+        sent: &mut Vec<SentPart>,
     ) -> Result<(Bytes, bool)> {
         let reserved = reserve(&self.upload.engine, length).map_err(|error| self.explain(error));
         let mut slot = reserved?.whole();
@@ -278,11 +278,11 @@ impl Pour {
         let upload_id = Arc::clone(upload_id);
         let part = async move {
             let mut kept = None;
-            let etag = upload.send_part(number, 0..length, &upload_id, &mut kept).await?;
+            let sent = upload.send_part(number, 0..length, &upload_id, &mut kept).await?;
             upload.engine.put_back(&upload.subject, kept);
             drop(upload);
             drop(permit);
-            Ok((number, etag))
+            Ok(sent)
         };
         sending.spawn(part.in_current_span());
     }
@@ -299,10 +299,7 @@ impl Pour {
 }
 
 /// Keeps what a task has sent.
-fn arrived(
-    done: Option<Result<Result<(u32, String)>, tokio::task::JoinError>>,
-    sent: &mut Vec<(u32, String)>,
-) -> Result<()> {
+fn arrived(done: Option<Result<Result<SentPart>, tokio::task::JoinError>>, sent: &mut Vec<SentPart>) -> Result<()> {
     if let Some(done) = done {
         sent.push(done.unwrap_or_else(|error| Err(lost(error)))?);
     }

@@ -15,8 +15,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
 use crate::net::{BodyLeft, Connection, Location, NetFailure, check_bucket, check_key};
 use crate::pace::{MemoryPermit, RequestPermit, Retry};
+use crate::wire::checksum::{ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload, Request, write_request};
 use crate::wire::response::ResponseHead;
+use crate::wire::trailer::framed_length;
 use crate::wire::xml::{XmlError, parse_error};
 
 /// S3's error documents are under 1 KiB; what is longer is not one.
@@ -89,20 +91,36 @@ pub(crate) struct Call<'a> {
     pub(crate) headers: &'a [(&'a str, &'a str)],
     pub(crate) body: &'a [u8],
     pub(crate) payload: Payload,
+    /// The body is summed while it is sent, and the sum follows it.
+    pub(crate) trailer: Option<ChecksumAlgorithm>,
     /// The body of the answer will be received into a slot.
     pub(crate) into_slot: bool,
+    /// A question of a few bytes beside a transfer that has its places already: it takes none, and
+    /// waits for none.
+    pub(crate) beside: bool,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn new(method: Method) -> Call<'a> {
-        Call { method, query: &[], headers: &[], body: &[], payload: Payload::Empty, into_slot: false }
+        Call {
+            method,
+            query: &[],
+            headers: &[],
+            body: &[],
+            payload: Payload::Empty,
+            trailer: None,
+            into_slot: false,
+            beside: false,
+        }
     }
 }
 
 /// A request whose answer has begun: the body is still on the connection.
 pub(crate) struct Exchange {
     pub(crate) connection: Connection,
-    /// `None` while the exchange waits for memory.
+    /// The sum that followed the body.
+    pub(crate) sent_sum: Option<Sum>,
+    /// `None` while the exchange waits for memory, and where it took no place.
     permit: Option<RequestPermit>,
     operation: &'static str,
     status: u16,
@@ -159,7 +177,10 @@ impl Engine {
         kept: &mut Option<Connection>,
         accept: impl FnOnce(&ResponseHead<'_>) -> Result<T, Failure>,
     ) -> Result<(Exchange, T), Failure> {
-        let permit = self.pace.admission.request().await;
+        let permit = match call.beside {
+            true => None,
+            false => Some(self.pace.admission.request().await),
+        };
         let authority = &subject.location.authority;
         let still_open = kept.as_mut().is_some_and(Connection::is_fresh);
         let mut connection = match kept.take() {
@@ -178,7 +199,10 @@ impl Engine {
             query,
             headers,
             content_length: match call.method {
-                Method::Put | Method::Post => Some(call.body.len() as u64),
+                Method::Put | Method::Post => Some(match call.trailer {
+                    Some(algorithm) => framed_length(call.body.len() as u64, algorithm),
+                    None => call.body.len() as u64,
+                }),
                 _ => None,
             },
             payload: call.payload,
@@ -192,7 +216,13 @@ impl Engine {
             Counters::add(&self.counters.retries, 1);
         }
         let started = self.observer.as_ref().map(|_| Instant::now());
-        connection.send(call.body).await?;
+        let sent_sum = match call.trailer {
+            Some(algorithm) => connection.send_summed(call.body, algorithm).await?,
+            None => {
+                connection.send(call.body).await?;
+                None
+            }
+        };
         Counters::add(&self.counters.bytes_sent, call.body.len() as u64);
         let (status, read) = connection
             .receive_head(call.method, call.into_slot, |head| {
@@ -209,7 +239,7 @@ impl Engine {
         }
         let timing = started.map(|started| Timing { started, first_byte: started.elapsed() });
         let operation = subject.operation;
-        let exchange = Exchange { connection, permit: Some(permit), operation, status, timing };
+        let exchange = Exchange { connection, sent_sum, permit, operation, status, timing };
         match read {
             Ok(accepted) => Ok((exchange, accepted?)),
             Err(refusal) => Err(self.refused(exchange, refusal, kept).await),

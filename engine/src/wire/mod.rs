@@ -25,5 +25,6 @@ pub mod presign;
 pub mod request;
 pub mod response;
 pub mod sign;
+pub mod trailer;
 pub mod uri;
 pub mod xml;

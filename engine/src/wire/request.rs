@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use smallvec::SmallVec;
 
-use super::sign::{ALGORITHM, EMPTY_SHA256, Moment, Signer, UNSIGNED_PAYLOAD, hex};
+use super::sign::{ALGORITHM, EMPTY_SHA256, Moment, Signer, UNSIGNED_PAYLOAD, UNSIGNED_TRAILER, hex};
 use super::uri;
 
 /// What this client calls itself.
@@ -71,6 +71,8 @@ pub enum Payload {
     Unsigned,
     /// The SHA-256 of the body.
     Sha256([u8; 32]),
+    /// The body is not covered by the signature, and a checksum follows it ([`super::trailer`]).
+    UnsignedTrailer,
 }
 
 /// A request, without its body.
@@ -167,6 +169,7 @@ fn write_head(
     let payload = match request.payload {
         Payload::Empty => EMPTY_SHA256.as_bytes(),
         Payload::Unsigned => UNSIGNED_PAYLOAD.as_bytes(),
+        Payload::UnsignedTrailer => UNSIGNED_TRAILER.as_bytes(),
         Payload::Sha256(hash) => {
             digest = hex(&hash);
             &digest

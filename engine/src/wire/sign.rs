@@ -27,6 +27,8 @@ use super::request::RequestError;
 pub const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// Stands for the hash of a body that is not signed.
 pub const UNSIGNED_PAYLOAD: &str = "UNSIGNED-PAYLOAD";
+/// The same for a body whose checksum follows it.
+pub const UNSIGNED_TRAILER: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 pub(super) const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 const SECONDS_A_DAY: u64 = 86_400;

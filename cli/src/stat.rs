@@ -29,6 +29,9 @@ pub(crate) struct Arguments {
     /// This version of the one object
     #[arg(long, value_name = "ID")]
     version_id: Option<String>,
+    /// Whether the object's checksum is asked for; of one that a key of KMS encrypted, that takes kms:Decrypt
+    #[arg(long, value_name = "MODE", default_value = "ENABLED", value_parser = ["ENABLED", "DISABLED"])]
+    checksum_mode: String,
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
@@ -45,6 +48,7 @@ struct Record<'a> {
     etag: Option<&'a str>,
     version_id: Option<&'a str>,
     last_modified: Option<String>,
+    checksum: Option<ChecksumRecord<'a>>,
     content_type: Option<&'a str>,
     content_encoding: Option<&'a str>,
     content_disposition: Option<&'a str>,
@@ -56,6 +60,15 @@ struct Record<'a> {
     kms_key_id: Option<&'a str>,
     tag_count: Option<u32>,
     metadata: BTreeMap<&'a str, &'a str>,
+}
+
+#[derive(Serialize)]
+struct ChecksumRecord<'a> {
+    algorithm: &'static str,
+    value: &'a str,
+    /// `COMPOSITE` is a checksum of the parts' checksums.
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 /// Runs `stat`.
@@ -72,6 +85,9 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
         let mut head = arguments.access.on(context.client.head(&uri.bucket, &uri.key));
         if let Some(version) = &arguments.version_id {
             head = head.version(version);
+        }
+        if arguments.checksum_mode == "ENABLED" {
+            head = head.checksum();
         }
         if let Some(key) = &customer_key {
             head = head.sse_customer_key(key.clone());
@@ -93,6 +109,11 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
 }
 
 fn print(context: &Context<'_>, uri: &S3Uri, info: &ObjectInfo) -> Result<(), Failure> {
+    let checksum = info.checksum.as_ref().map(|checksum| ChecksumRecord {
+        algorithm: checksum.algorithm.s3_name(),
+        value: &checksum.value,
+        kind: if checksum.composite { "COMPOSITE" } else { "FULL_OBJECT" },
+    });
     let last_modified = info.last_modified.map(|time| time.to_string());
     if context.output.json() {
         return context.output.record(&Record {
@@ -103,6 +124,7 @@ fn print(context: &Context<'_>, uri: &S3Uri, info: &ObjectInfo) -> Result<(), Fa
             etag: info.etag.as_deref(),
             version_id: info.version_id.as_deref(),
             last_modified,
+            checksum,
             content_type: info.content_type.as_deref(),
             content_encoding: info.content_encoding.as_deref(),
             content_disposition: info.content_disposition.as_deref(),
@@ -119,11 +141,13 @@ fn print(context: &Context<'_>, uri: &S3Uri, info: &ObjectInfo) -> Result<(), Fa
     let line = |name: &str, value: &str| context.output.line(&format!("{name:<14} {}", visible(value)));
     line("object", &uri.to_string())?;
     line("size", &format!("{} ({})", info.size, Size(info.size)))?;
+    let checksum = checksum.map(|ChecksumRecord { algorithm, value, kind }| format!("{algorithm} {value} ({kind})"));
     let tag_count = info.tag_count.map(|count| count.to_string());
     let optional = [
         ("etag", info.etag.as_deref()),
         ("version", info.version_id.as_deref()),
         ("last modified", last_modified.as_deref()),
+        ("checksum", checksum.as_deref()),
         ("content type", info.content_type.as_deref()),
         ("encoding", info.content_encoding.as_deref()),
         ("disposition", info.content_disposition.as_deref()),

@@ -155,7 +155,10 @@ pub(crate) async fn head_as(engine: &Arc<Engine>, subject: &Subject) -> Result<O
 
 async fn ask(engine: &Arc<Engine>, subject: &Subject, headers: &[(&str, &str)]) -> Result<ObjectInfo> {
     let call = Call { headers, ..Call::new(Method::Head) };
-    let read = |head: &ResponseHead<'_>| ObjectInfo::of(head, head.content_length.unwrap_or(0));
+    let read = |head: &ResponseHead<'_>| ObjectInfo {
+        checksum: Checksum::in_head(head),
+        ..ObjectInfo::of(head, head.content_length.unwrap_or(0))
+    };
     engine.ask(subject, &call, 0, read, head_only).await
 }
 

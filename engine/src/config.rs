@@ -2,7 +2,7 @@
 //!
 //! [`CONFIG_KEYS`] is what the builder, the environment and the command line share: a setting is
 //! described once, and parsed, shown and documented from there. What was set by name wins over the
-//! environment, the environment over the default.
+//! environment, the environment over the profile (see [`PROFILE_KEYS`]), the profile over the default.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -84,7 +84,22 @@ impl fmt::Debug for ProxyUrl {
     }
 }
 
+/// Whether requests to directory buckets (S3 Express One Zone) are signed with the credentials of a
+/// session, which CreateSession gives out for some minutes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpressSessions {
+    /// On AWS.
+    Auto,
+    /// Also on a custom endpoint, for buckets whose names end as those of directory buckets do.
+    Always,
+    /// Never: every request is signed with the client's own credentials, which takes longer to check.
+    Never,
+}
+
 /// What is in effect for a client. Sizes are bytes.
+///
+/// This is what the builder and the environment say. What only the profile says is read with the first
+/// request, and is not shown here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
@@ -94,6 +109,16 @@ pub struct Config {
     pub region: String,
     /// How a bucket is named in a request.
     pub addressing_style: AddressingStyle,
+    /// The profile of the AWS configuration files; `None` is `default`.
+    pub profile: Option<String>,
+    /// Whether AWS is reached by the names that have IPv6 addresses too.
+    pub use_dualstack_endpoint: bool,
+    /// Whether AWS is reached by its FIPS 140 endpoints.
+    pub use_fips_endpoint: bool,
+    /// Whether AWS is reached through S3 Transfer Acceleration.
+    pub use_accelerate_endpoint: bool,
+    /// Whether directory buckets are used with session credentials.
+    pub express_sessions: ExpressSessions,
     /// Requests in flight at once, over all operations of the client.
     pub concurrency: usize,
     /// The length of one range of a download and of one part of an upload.
@@ -136,6 +161,11 @@ impl Default for Config {
             endpoint_url: None,
             region: "us-east-1".to_owned(),
             addressing_style: AddressingStyle::Auto,
+            profile: None,
+            use_dualstack_endpoint: false,
+            use_fips_endpoint: false,
+            use_accelerate_endpoint: false,
+            express_sessions: ExpressSessions::Auto,
             concurrency: 32,
             part_size: 8 * MIB,
             multipart_threshold: 16 * MIB,
@@ -192,22 +222,54 @@ impl Config {
         self.multipart_threshold = self.multipart_threshold.min((self.memory / 2).max(5 * MIB));
     }
 
-    /// Takes from the environment what was not set by name.
+    /// Takes from the environment what was not set by name; the names of what it took.
     pub(crate) fn fill_from_environment(
         &mut self,
         is_set: impl Fn(&str) -> bool,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<()> {
+    ) -> Result<Vec<&'static str>> {
+        let mut taken = Vec::new();
         for key in CONFIG_KEYS.iter().filter(|key| !is_set(key.name)) {
             let found =
                 key.environment.iter().find_map(|name| Some((name, variable(name).filter(|value| !value.is_empty())?)));
             if let Some((name, value)) = found {
                 key.apply(self, &value, name)?;
+                taken.push(key.name);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Takes from a profile what neither a name nor the environment decided. `property` looks a
+    /// property up, by its name in the file; `source` says whose it is.
+    pub(crate) fn fill_from_profile(
+        &mut self,
+        is_decided: impl Fn(&str) -> bool,
+        property: impl Fn(&str) -> Option<String>,
+        source: &str,
+    ) -> Result<()> {
+        for (name, properties) in PROFILE_KEYS.iter().filter(|(name, _)| !is_decided(name)) {
+            let found = properties.iter().find_map(|called| Some((called, property(called)?)));
+            let key = CONFIG_KEYS.iter().find(|key| key.name == *name);
+            if let (Some((called, value)), Some(key)) = (found, key) {
+                key.apply(self, value.trim(), &format!("{called} of {source}"))?;
             }
         }
         Ok(())
     }
 }
+
+/// The settings that a profile of the AWS configuration files can make, and its names for them:
+/// `s3.x` is the property `x` indented under `s3`, and `services.s3.x` that of the profile's services
+/// section.
+pub(crate) const PROFILE_KEYS: &[(&str, &[&str])] = &[
+    ("endpoint_url", &["services.s3.endpoint_url", "endpoint_url"]),
+    ("region", &["region"]),
+    ("addressing_style", &["s3.addressing_style"]),
+    ("use_dualstack_endpoint", &["use_dualstack_endpoint", "s3.use_dualstack_endpoint"]),
+    ("use_fips_endpoint", &["use_fips_endpoint"]),
+    ("use_accelerate_endpoint", &["s3.use_accelerate_endpoint"]),
+];
 
 /// One setting: its names, its meaning, and how it is read and shown.
 #[derive(Debug, Clone, Copy)]
@@ -276,6 +338,68 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
                 AddressingStyle::Auto => "auto",
                 AddressingStyle::Path => "path",
                 AddressingStyle::Virtual => "virtual",
+            }
+            .to_owned()
+        },
+    },
+    ConfigKey {
+        name: "profile",
+        environment: &["AWS_PROFILE", "AWS_DEFAULT_PROFILE"],
+        help: "profile of the AWS configuration files that settings and credentials come from",
+        read: |config, value| {
+            config.profile = Some(value.to_owned()).filter(|name| !name.is_empty());
+            Ok(())
+        },
+        show: |config| config.profile.clone().unwrap_or_default(),
+    },
+    ConfigKey {
+        name: "use_dualstack_endpoint",
+        environment: &["AWS_USE_DUALSTACK_ENDPOINT"],
+        help: "whether AWS is reached by names that have IPv6 addresses too: true or false",
+        read: |config, value| {
+            config.use_dualstack_endpoint = switch(value)?;
+            Ok(())
+        },
+        show: |config| config.use_dualstack_endpoint.to_string(),
+    },
+    ConfigKey {
+        name: "use_fips_endpoint",
+        environment: &["AWS_USE_FIPS_ENDPOINT"],
+        help: "whether AWS is reached by its FIPS endpoints: true or false",
+        read: |config, value| {
+            config.use_fips_endpoint = switch(value)?;
+            Ok(())
+        },
+        show: |config| config.use_fips_endpoint.to_string(),
+    },
+    ConfigKey {
+        name: "use_accelerate_endpoint",
+        environment: &["WIRESPEED_USE_ACCELERATE_ENDPOINT"],
+        help: "whether AWS is reached through S3 Transfer Acceleration: true or false",
+        read: |config, value| {
+            config.use_accelerate_endpoint = switch(value)?;
+            Ok(())
+        },
+        show: |config| config.use_accelerate_endpoint.to_string(),
+    },
+    ConfigKey {
+        name: "express_sessions",
+        environment: &["WIRESPEED_EXPRESS_SESSIONS"],
+        help: "whether directory buckets are used with session credentials: auto (on AWS), always, never",
+        read: |config, value| {
+            config.express_sessions = match value {
+                "auto" => ExpressSessions::Auto,
+                "always" => ExpressSessions::Always,
+                "never" => ExpressSessions::Never,
+                _ => return Err("it is one of auto, always, never".into()),
+            };
+            Ok(())
+        },
+        show: |config| {
+            match config.express_sessions {
+                ExpressSessions::Auto => "auto",
+                ExpressSessions::Always => "always",
+                ExpressSessions::Never => "never",
             }
             .to_owned()
         },
@@ -476,6 +600,11 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
     },
 ];
 
+/// AWS's tools write `true` in any case.
+fn switch(value: &str) -> Result<bool, String> {
+    value.to_ascii_lowercase().parse().map_err(|_| "it is true or false".to_owned())
+}
+
 fn number(value: &str, least: u64, most: u64) -> Result<u64, String> {
     match value.parse::<u64>() {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
@@ -521,7 +650,13 @@ mod tests {
 
     #[test]
     fn every_setting_reads_back_what_it_shows() {
-        let config = Config { endpoint_url: Some("http://h:1".into()), ..Config::default() };
+        let config = Config {
+            endpoint_url: Some("http://h:1".into()),
+            profile: Some("p".into()),
+            use_fips_endpoint: true,
+            express_sessions: ExpressSessions::Always,
+            ..Config::default()
+        };
         let mut again = Config::default();
         for (name, value) in config.entries() {
             again.set(name, &value).unwrap();
@@ -541,6 +676,30 @@ mod tests {
         config.fill_from_environment(|name| name == "region", variable).unwrap();
         assert_eq!(config.region, "eu-west-1");
         assert_eq!(config.part_size, 16 * MIB);
+    }
+
+    #[test]
+    fn a_profile_decides_what_nothing_else_did() {
+        let mut config = Config::default();
+        let property = |name: &str| match name {
+            "region" => Some("eu-south-1".to_owned()),
+            "endpoint_url" => Some("http://h:1".to_owned()),
+            "services.s3.endpoint_url" => Some("http://h:2".to_owned()),
+            "s3.addressing_style" => Some("virtual".to_owned()),
+            "use_fips_endpoint" => Some("True".to_owned()),
+            _ => None,
+        };
+        config.fill_from_profile(|name| name == "region", property, "the profile p").unwrap();
+        assert_eq!(config.region, "us-east-1");
+        assert_eq!(config.endpoint_url.as_deref(), Some("http://h:2"));
+        assert_eq!(config.addressing_style, AddressingStyle::Virtual);
+        assert!(config.use_fips_endpoint);
+        let wrong = |name: &str| (name == "s3.addressing_style").then(|| "round".to_owned());
+        let error = Config::default().fill_from_profile(|_| false, wrong, "the profile p").unwrap_err().to_string();
+        assert!(error.contains("s3.addressing_style of the profile p cannot be \"round\""), "{error}");
+        for (name, _) in PROFILE_KEYS {
+            assert!(CONFIG_KEYS.iter().any(|key| key.name == *name), "{name}");
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ mod wire;
 
 pub use buffer::Buffer;
 pub use client::{Client, ClientBuilder};
-pub use config::{AddressingStyle, CONFIG_KEYS, Config, ConfigKey, PayloadSigning, ProxyUrl};
+pub use config::{AddressingStyle, CONFIG_KEYS, Config, ConfigKey, ExpressSessions, PayloadSigning, ProxyUrl};
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind, Result};
 pub use metrics::{Metrics, Observer, Progress, RequestEvent};

@@ -11,9 +11,11 @@
 
 use std::future::poll_fn;
 use std::io::IoSlice;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use super::endpoint::Authority;
 use super::failure::NetFailure;
 use super::pool::SocketShare;
 use super::socket::HAS_LOW_WATER_MARK;
@@ -73,6 +75,7 @@ pub(crate) enum BodyLeft {
 }
 
 pub(crate) struct Connection {
+    authority: Arc<Authority>,
     transport: Transport,
     timeouts: Timeouts,
     low_water: u64,
@@ -99,12 +102,14 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(super) fn new(
+        authority: Arc<Authority>,
         transport: Transport,
         timeouts: Timeouts,
         low_water: u64,
         socket_share: SocketShare,
     ) -> Connection {
         let mut connection = Connection {
+            authority,
             transport,
             timeouts,
             low_water: if HAS_LOW_WATER_MARK { low_water } else { 0 },
@@ -126,6 +131,16 @@ impl Connection {
         };
         connection.count_socket_memory();
         connection
+    }
+
+    /// Who it was made to.
+    pub(super) fn authority(&self) -> &Arc<Authority> {
+        &self.authority
+    }
+
+    /// Whether requests for `authority` may go on it: a bucket may have moved since it was made.
+    pub(crate) fn is_to(&self, authority: &Arc<Authority>) -> bool {
+        Arc::ptr_eq(&self.authority, authority) || self.authority == *authority
     }
 
     /// Notes how much the kernel may hold for this connection by now.

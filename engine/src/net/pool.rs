@@ -95,7 +95,7 @@ impl ConnectionPool {
     }
 
     /// An open connection: an idle one, or else a new one.
-    pub(crate) async fn take(&self, authority: &Authority) -> Result<Connection, NetFailure> {
+    pub(crate) async fn take(&self, authority: &Arc<Authority>) -> Result<Connection, NetFailure> {
         while let Some(mut connection) = self.pop(authority) {
             if connection.is_open() {
                 return Ok(connection);
@@ -105,7 +105,7 @@ impl ConnectionPool {
     }
 
     /// A new connection, whatever is idle: for what a stale one could not do.
-    pub(crate) async fn connect(&self, authority: &Authority) -> Result<Connection, NetFailure> {
+    pub(crate) async fn connect(&self, authority: &Arc<Authority>) -> Result<Connection, NetFailure> {
         let stream = match self.proxies.to(authority) {
             None => self.reach(authority).await?,
             Some(proxy) => {
@@ -117,19 +117,19 @@ impl ConnectionPool {
         self.opened.fetch_add(1, Ordering::Relaxed);
         let transport = if authority.secure { self.secure(authority, stream).await? } else { Transport::Plain(stream) };
         let share = SocketShare::new(Arc::clone(&self.socket_memory));
-        Ok(Connection::new(transport, self.timeouts, self.low_water, share))
+        Ok(Connection::new(Arc::clone(authority), transport, self.timeouts, self.low_water, share))
     }
 
     /// Keeps the connection for another request, if another may follow on it.
-    pub(crate) fn put_back(&self, authority: &Authority, mut connection: Connection) {
+    pub(crate) fn put_back(&self, mut connection: Connection) {
         if !connection.is_reusable() {
             return;
         }
         connection.count_socket_memory();
         let mut idle = self.lock();
-        let kept = match idle.get_mut(authority) {
+        let kept = match idle.get_mut(&**connection.authority()) {
             Some(kept) => kept,
-            None => idle.entry(authority.clone()).or_default(),
+            None => idle.entry(Authority::clone(connection.authority())).or_default(),
         };
         if kept.len() < self.keep {
             kept.push(connection);

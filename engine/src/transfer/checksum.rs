@@ -363,7 +363,7 @@ impl Acceptance {
     }
 
     /// `carriage` was accepted after what is above it was not.
-    pub(crate) fn lowered_to(&self, carriage: Carriage, endpoint: &str) {
+    pub(crate) fn lowered_to(&self, carriage: Carriage, bucket: &str) {
         let refused = match carriage {
             Carriage::Trailer => return,
             Carriage::Header => 1,
@@ -374,7 +374,7 @@ impl Acceptance {
                 Carriage::Header => "uploads carry them in a header from now on",
                 _ => "uploads go without from now on",
             };
-            tracing::warn!(endpoint, "the server refuses checksums as they were sent: {instead}");
+            tracing::warn!(bucket, "the server refuses checksums as they were sent: {instead}");
         }
     }
 }

@@ -106,7 +106,7 @@ impl ObjectInfo {
 }
 
 /// `Wed, 21 Oct 2015 07:28:00 GMT`, RFC 9110 section 5.6.7; what is not one is no date.
-fn parse_http_date(text: &str) -> Option<Timestamp> {
+pub(super) fn parse_http_date(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }
 

@@ -6,7 +6,8 @@ use super::Engine;
 use super::options::{Access, access_methods};
 use super::pages::{Marker, Pages};
 use super::request::{Call, Subject};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
+use crate::net::is_directory_bucket;
 use crate::wire::request::Method;
 use crate::wire::xml::{parse_list_objects_v2, parse_list_versions};
 
@@ -119,6 +120,11 @@ impl List {
 
     async fn page(self: Arc<Self>, marker: Option<Marker>) -> Result<(Page, Option<Marker>)> {
         let subject = self.subject("list")?;
+        if !self.start_after.is_empty() && is_directory_bucket(&self.bucket) {
+            let message = "a directory bucket lists in no order, so it has no start-after";
+            let error = Error::new(ErrorKind::Config, message).with_hint("list a prefix, and choose from what comes");
+            return Err(subject.explain(error));
+        }
         let page_size = self.page_size.to_string();
         let mut query = vec![
             ("list-type", "2"),

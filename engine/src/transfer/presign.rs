@@ -5,7 +5,7 @@
 //! as much as what it allows: treat it like a password.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::Engine;
 use super::options::{Borrowed, Fields};
@@ -101,9 +101,9 @@ impl Presign {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] where the time is out of bounds, something cannot stand in a URL, or the
-    /// client has no credentials.
+    /// client is anonymous; and those of finding credentials.
     pub async fn get(self) -> Result<String> {
-        self.sign(Method::Get)
+        self.sign(Method::Get).await
     }
 
     /// A URL that writes the object.
@@ -111,7 +111,7 @@ impl Presign {
     /// # Errors
     /// Those of [`Presign::get`].
     pub async fn put(self) -> Result<String> {
-        self.sign(Method::Put)
+        self.sign(Method::Put).await
     }
 
     /// A URL that asks for what the server says of the object.
@@ -119,7 +119,7 @@ impl Presign {
     /// # Errors
     /// Those of [`Presign::get`].
     pub async fn head(self) -> Result<String> {
-        self.sign(Method::Head)
+        self.sign(Method::Head).await
     }
 
     /// A URL that deletes the object.
@@ -127,34 +127,40 @@ impl Presign {
     /// # Errors
     /// Those of [`Presign::get`].
     pub async fn delete(self) -> Result<String> {
-        self.sign(Method::Delete)
+        self.sign(Method::Delete).await
     }
 
-    fn sign(self, method: Method) -> Result<String> {
+    async fn sign(self, method: Method) -> Result<String> {
         let subject = Subject::key(&self.engine, "presign", &self.bucket, &self.key)?;
         let refuse = |message: String| subject.explain(Error::new(ErrorKind::Config, message));
         if self.expires < Duration::from_secs(1) || self.expires > LONGEST {
             let message = format!("a URL cannot be good for {} s", self.expires.as_secs_f64());
             return Err(refuse(message).with_hint("1 second to 7 days"));
         }
-        let Some(signer) = &self.engine.signer else {
+        let standing = self.engine.standing(&subject).await.map_err(|error| subject.explain(error))?;
+        let location = &standing.location;
+        if location.in_session {
+            let message = "requests to a directory bucket are signed for a session of a few minutes".to_owned();
+            return Err(refuse(message).with_hint("presign objects of general-purpose buckets"));
+        }
+        let Some(signer) = standing.signer.as_deref() else {
             let message = "the client has no credentials, and a URL is signed with some".to_owned();
             return Err(refuse(message).with_hint("an object that everybody may read needs no signature"));
         };
         let (query, headers): (Borrowed<'_>, Borrowed<'_>) = (self.query.borrowed(), self.headers.borrowed());
         let request = Request {
             method,
-            host: &subject.location.host_header,
-            path_prefix: &subject.location.path_prefix,
+            host: &location.host_header,
+            path_prefix: &location.path_prefix,
             key: &subject.key,
             query: &query,
             headers: &headers,
             content_length: None,
             payload: Payload::Unsigned,
         };
-        let target = presign(&request, signer, SystemTime::now(), self.expires.as_secs());
+        let target = presign(&request, signer, self.engine.clock.now(), self.expires.as_secs());
         let target = target.map_err(|error| refuse(format!("the URL cannot be signed: {error}")))?;
-        let scheme = if subject.location.authority.secure { "https" } else { "http" };
-        Ok(format!("{scheme}://{}{target}", subject.location.host_header))
+        let scheme = if location.authority.secure { "https" } else { "http" };
+        Ok(format!("{scheme}://{}{target}", location.host_header))
     }
 }

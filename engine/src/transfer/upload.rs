@@ -189,7 +189,7 @@ impl Upload {
                 Ok(tags) => {
                     attempts.succeeded(&self.engine);
                     if lowered {
-                        self.engine.acceptance.lowered_to(body.carriage, &self.subject.location.host_header);
+                        self.engine.acceptance.lowered_to(body.carriage, &self.subject.bucket);
                     }
                     if let Some(progress) = &self.progress {
                         progress.add_bytes(body.as_slice().len() as u64);
@@ -282,7 +282,7 @@ impl Upload {
     }
 
     async fn part_body(&self, range: Range<u64>) -> Result<PartBody> {
-        let wants = Wants { signed: self.signs_payload(), checksum: self.checksum, carriage: self.carriage() };
+        let wants = Wants { signed: self.signs_payload().await?, checksum: self.checksum, carriage: self.carriage() };
         let body = match &self.content {
             // Both casts are exact: the range lies within the slice.
             Content::Memory(bytes) => {
@@ -298,20 +298,23 @@ impl Upload {
     fn carriage(&self) -> Carriage {
         match self.engine.acceptance.best() {
             _ if self.checksum.is_none() => Carriage::None,
-            Carriage::Trailer if self.engine.signer.is_none() => Carriage::Header,
+            Carriage::Trailer if !self.engine.signs() => Carriage::Header,
             best => best,
         }
     }
 
     /// Plain HTTP protects nothing on the way, so there the signature does; an unsigned request has
     /// no signature to do it.
-    fn signs_payload(&self) -> bool {
-        self.engine.signer.is_some()
-            && match self.engine.config.payload_signing {
-                PayloadSigning::Auto => !self.subject.location.authority.secure,
-                PayloadSigning::Signed => true,
-                PayloadSigning::Unsigned => false,
+    async fn signs_payload(&self) -> Result<bool> {
+        let wanted = match self.engine.config.payload_signing {
+            PayloadSigning::Auto => {
+                let standing = self.engine.standing(&self.subject).await;
+                !standing.map_err(|error| self.subject.explain(error))?.location.authority.secure
             }
+            PayloadSigning::Signed => true,
+            PayloadSigning::Unsigned => false,
+        };
+        Ok(wanted && self.engine.signs())
     }
 
     /// Starts the multipart upload, with its checksum announced where the server lets it be.
@@ -321,7 +324,7 @@ impl Upload {
         match started {
             Err(error) if algorithm.is_some() && Carriage::Header.is_refused_by(&error) => {
                 let started = StartedUpload::start(&self.engine, &self.subject, &self.written.object, None).await?;
-                self.engine.acceptance.lowered_to(Carriage::None, &self.subject.location.host_header);
+                self.engine.acceptance.lowered_to(Carriage::None, &self.subject.bucket);
                 Ok(started)
             }
             started => started,

@@ -23,7 +23,7 @@ pub const USER_AGENT: &str = concat!("wirespeed/", env!("CARGO_PKG_VERSION"));
 
 /// The names that [`write_request`] writes itself, and `transfer-encoding`, which would contradict
 /// `content-length`.
-const OWN_HEADERS: [&str; 8] = [
+const OWN_HEADERS: [&str; 9] = [
     "authorization",
     "content-length",
     "host",
@@ -31,6 +31,7 @@ const OWN_HEADERS: [&str; 8] = [
     "user-agent",
     "x-amz-content-sha256",
     "x-amz-date",
+    "x-amz-s3session-token",
     "x-amz-security-token",
 ];
 
@@ -189,7 +190,7 @@ fn write_head(
         headers.push((b"x-amz-date", moment.date().as_bytes()));
         if let Some(token) = signer.session_token() {
             let token = checked_value(token).ok_or(RequestError::Identity("the session token"))?;
-            headers.push((b"x-amz-security-token", token));
+            headers.push((signer.token_header().as_bytes(), token));
         }
     }
     headers.sort_unstable_by_key(|header| header.0);

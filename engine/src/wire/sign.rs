@@ -44,6 +44,7 @@ pub struct Signer {
     session_token: Option<String>,
     region: String,
     service: String,
+    in_session: bool,
     /// Taken once a second by each thread that signs, never for a request.
     day: Mutex<Option<DayKey>>,
 }
@@ -89,6 +90,7 @@ impl Signer {
             session_token: session_token.map(str::to_owned),
             region: region.to_owned(),
             service: service.to_owned(),
+            in_session: false,
             day: Mutex::new(None),
         }
     }
@@ -100,6 +102,18 @@ impl Signer {
 
     pub(super) fn session_token(&self) -> Option<&str> {
         self.session_token.as_deref()
+    }
+
+    /// The header that carries the session token: directory buckets have one of their own.
+    pub(super) fn token_header(&self) -> &'static str {
+        if self.in_session { "x-amz-s3session-token" } else { "x-amz-security-token" }
+    }
+
+    /// The same signer for credentials that CreateSession gave out, as directory buckets want them.
+    #[must_use]
+    pub fn in_session(mut self) -> Self {
+        self.in_session = true;
+        self
     }
 
     /// Hands what the requests of `now`'s second share to `use_it`.

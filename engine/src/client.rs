@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use crate::buffer;
 use crate::config::{Config, MOST_CONCURRENCY};
-use crate::credentials::{Credentials, CredentialsSource};
+use crate::credentials::{ChainSettings, Credentials, CredentialsSource, Variable};
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
-use crate::net::{ConnectionPool, Endpoint, Timeouts, TlsSettings};
-use crate::transfer::Engine;
+use crate::net::{ConnectionPool, Endpoint};
 use crate::transfer::bucket::{self, ListedBucket};
 use crate::transfer::delete::{self, DeleteFailure};
 use crate::transfer::get::Get;
@@ -19,7 +18,7 @@ use crate::transfer::head::{self, ObjectInfo};
 use crate::transfer::list::List;
 use crate::transfer::put::Put;
 use crate::transfer::put_many::PutMany;
-use crate::wire::sign::Signer;
+use crate::transfer::{Engine, Places};
 
 /// How long pooled memory may lie idle before the system gets it back.
 const MEMORY_IDLE: Duration = Duration::from_secs(10);
@@ -282,7 +281,27 @@ impl ClientBuilder {
         self.name("memory")
     }
 
-    /// Signs with these credentials, instead of the environment's.
+    /// Trusts the certificate authorities in this PEM file, instead of the system's.
+    pub fn ca_bundle(mut self, path: impl Into<std::path::PathBuf>) -> ClientBuilder {
+        self.config.ca_bundle = Some(path.into());
+        self.name("ca_bundle")
+    }
+
+    /// Takes any certificate for any name where `verify` is false: anybody on the way can then read
+    /// and change everything.
+    pub fn verify_tls(mut self, verify: bool) -> ClientBuilder {
+        self.config.verify_tls = verify;
+        self.name("verify_tls")
+    }
+
+    /// The profile of the AWS configuration files that settings and credentials come from; the keys of
+    /// the environment then do not count.
+    pub fn profile(mut self, name: impl Into<String>) -> ClientBuilder {
+        self.config.profile = Some(name.into());
+        self.name("profile")
+    }
+
+    /// Signs with these credentials, instead of those that would be found.
     pub fn credentials(mut self, credentials: Credentials) -> ClientBuilder {
         self.credentials = Some(CredentialsSource::Static(credentials));
         self
@@ -300,40 +319,44 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the client. Nothing is sent yet.
+    /// Makes the client. Nothing is sent and no file is read yet: a profile, and credentials that
+    /// neither the caller nor the environment gives, are looked for with the first request.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) where a setting is unusable,
-    /// [`ErrorKind::Denied`](crate::ErrorKind::Denied) where there are no credentials.
+    /// [`ErrorKind::Denied`](crate::ErrorKind::Denied) where the environment has half an access key.
     pub fn build(self) -> Result<Client> {
         let ClientBuilder { mut config, named, credentials, observer } = self;
-        let variable = |name: &str| std::env::var(name).ok();
-        config.fill_from_environment(|name| named.contains(name), variable)?;
+        let variable: Variable = Arc::new(|name| std::env::var(name).ok());
+        let mut decided: Vec<String> = config
+            .fill_from_environment(|name| named.contains(name), &*variable)?
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let profile_is_explicit = named.contains("profile") && config.profile.is_some();
+        decided.extend(named);
         config.keep_parts_within_memory();
+        let is_decided = |name: &str| decided.iter().any(|decided| decided == name);
         let endpoint = Endpoint::new(&config)?;
-        let credentials = credentials.unwrap_or(CredentialsSource::Environment).resolve(variable)?;
-        let signer = credentials.map(|credentials| {
-            Signer::new(
-                &credentials.access_key_id,
-                &credentials.secret_access_key,
-                credentials.session_token.as_deref(),
-                &config.region,
-                "s3",
-            )
-        });
-        let timeouts = Timeouts {
-            connect: config.connect_timeout,
-            first_byte: config.first_byte_timeout,
-            stall: config.stall_timeout,
+        let settings = ChainSettings {
+            profile: config.profile.clone(),
+            profile_is_explicit,
+            region: is_decided("region").then(|| config.region.clone()),
+            use_fips: config.use_fips_endpoint,
+            use_dual_stack: config.use_dualstack_endpoint,
         };
-        let tls = TlsSettings { ca_bundle: config.ca_bundle.clone(), verify: config.verify_tls };
-        let connections = ConnectionPool::new(timeouts, tls, config.receive_low_water, config.concurrency);
+        let source = credentials.unwrap_or(CredentialsSource::Default);
+        let identity = source.identity(settings, Arc::clone(&variable))?;
+        // What is said here leaves a profile nothing to decide, unless somebody named one.
+        let is_settled = config.profile.is_none() && is_decided("endpoint_url") && is_decided("region");
+        let places = Places::new(is_settled.then_some(endpoint), decided, variable);
+        let connections = ConnectionPool::new(&config);
         let memory = buffer::Pool::new(buffer::PoolConfig {
             retain_bytes: usize::try_from(config.memory).unwrap_or(usize::MAX),
             idle: MEMORY_IDLE,
             huge_pages: config.huge_pages,
         });
-        let engine = Engine::new(config, endpoint, signer, connections, memory, observer);
+        let engine = Engine::new(config, places, identity, connections, memory, observer);
         Ok(Client(Arc::new(engine)))
     }
 

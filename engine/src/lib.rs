@@ -36,11 +36,12 @@ mod wire;
 
 pub use buffer::Buffer;
 pub use client::{Client, ClientBuilder};
-pub use config::{AddressingStyle, CONFIG_KEYS, Config, ConfigKey, PayloadSigning};
+pub use config::{AddressingStyle, CONFIG_KEYS, Config, ConfigKey, ExpressSessions, PayloadSigning, ProxyUrl};
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind, Result};
 pub use metrics::{Metrics, Observer, Progress, RequestEvent};
 pub use transfer::bucket::ListedBucket;
+pub use transfer::checksum::{Unverified, Verified};
 pub use transfer::delete::DeleteFailure;
 pub use transfer::get::{Get, Object};
 pub use transfer::get_many::GetMany;
@@ -49,3 +50,4 @@ pub use transfer::list::{List, ListedObject, Page, Pages, StorageClass};
 pub use transfer::many::Outcomes;
 pub use transfer::put::{Put, PutOutcome};
 pub use transfer::put_many::PutMany;
+pub use wire::checksum::{Checksum, ChecksumAlgorithm};

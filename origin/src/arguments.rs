@@ -3,16 +3,20 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::thread::available_parallelism;
 
 use clap::{Parser, ValueEnum};
-use wirespeed_origin::{Builder, EtagKind, Fault, Origin, Series, Tls, TlsFault, TlsVersions};
+use wirespeed_origin::{
+    Builder, EtagKind, Fault, FirstByte, Model, Nic, Origin, PrefixLimits, Rate, Schedule, Series, Tls, TlsFault,
+    TlsVersions,
+};
 
 /// An embedded S3 server for tests, demonstrations and benchmarks
 ///
 /// Objects are kept in memory unless --dir is given. When it accepts connections it prints one line,
 /// "wirespeed-origin listening on http://ADDRESS:PORT" (https:// with --tls). GET /-/stats answers with counts of requests, bytes and
-/// connections as JSON, POST /-/reset sets them back. SIGTERM and SIGINT stop it.
+/// connections as JSON, POST /-/reset sets them back, POST /-/faults takes a schedule of faults. SIGTERM and SIGINT stop it.
 #[derive(Parser)]
 #[command(version, max_term_width = 110)]
 pub(crate) struct Arguments {
@@ -84,12 +88,46 @@ pub(crate) struct Arguments {
 
     /// Misbehave, for tests; can be given again
     ///
-    /// action=ACTION[,verb=VERB][,bucket=NAME][,key=KEY][,nth=N][,times=N]. ACTION is one of status:CODE,
-    /// error-in-body:NAME, delay:MILLISECONDS, close, close-answer, close-after:BYTES, stall-after:BYTES, short:BYTES,
-    /// content-range:VALUE, weak-etag, no-etag, replace:BYTES. For example
-    /// verb=get,key=x,nth=2,action=close-after:1000
+    /// action=ACTION[,verb=VERB][,bucket=NAME][,key=KEY][,nth=N][,times=N][,probability=P]. What actions there are is
+    /// in docs/origin.md, and in the error that a wrong one gets. For example verb=get,key=x,nth=2,action=close-after:1000
     #[arg(long, value_name = "FAULT")]
     fault: Vec<Fault>,
+
+    /// Misbehave as this file says, in TOML or JSON: a seed and a list of faults
+    #[arg(long, value_name = "PATH")]
+    faults: Option<PathBuf>,
+
+    /// Have a clock that is wrong by so many seconds
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, default_value_t = 0)]
+    clock_skew: i64,
+
+    /// Be like the store that this file describes, in TOML: latency, rates, limits (see docs/origin.md)
+    #[arg(long, value_name = "PATH")]
+    model: Option<PathBuf>,
+
+    /// Time to the first byte of every answer: 30ms, or 27ms..75ms for median..95th percentile of a log-normal
+    #[arg(long, value_name = "TIME")]
+    first_byte: Option<FirstByte>,
+
+    /// The most that one connection sends, such as 90MB/s
+    #[arg(long, value_name = "RATE")]
+    connection_down: Option<Rate>,
+
+    /// The most that one connection takes, such as 70MB/s
+    #[arg(long, value_name = "RATE")]
+    connection_up: Option<Rate>,
+
+    /// The most that all connections together carry each way, such as 2GB/s; with bursts: BASELINE,BURST,CREDIT
+    #[arg(long, value_name = "RATE[,RATE,SIZE]", value_parser = nic)]
+    nic: Option<Nic>,
+
+    /// Requests a second that each prefix takes before it answers 503 SlowDown, such as 5500,3500
+    #[arg(long, value_name = "READS,WRITES", value_parser = prefix_limits)]
+    prefix_requests: Option<PrefixLimits>,
+
+    /// Seed of what the model draws
+    #[arg(long, value_name = "N")]
+    model_seed: Option<u64>,
 
     /// Serve HTTPS, with a certificate made at the start for localhost, 127.0.0.1, ::1, the domain and what is under it
     #[arg(long)]
@@ -140,6 +178,11 @@ impl Arguments {
     /// A file that can't be read.
     pub(crate) fn builder(self) -> io::Result<Builder> {
         let tls = self.tls()?;
+        let model = self.model()?;
+        let faults = match &self.faults {
+            None => Schedule::default(),
+            Some(path) => parsed(path)?,
+        };
         let mut builder = Origin::builder()
             .listen(self.listen)
             .keys(self.access_key, self.secret_key)
@@ -150,6 +193,9 @@ impl Arguments {
                 Etag::Fast => EtagKind::Fast,
             })
             .least_part(self.min_part_size)
+            .faults(faults)
+            .clock_skew(self.clock_skew)
+            .model(model)
             .control_from_anywhere(self.control_from_anywhere);
         if let Some(name) = self.domain {
             builder = builder.domain(name);
@@ -162,6 +208,17 @@ impl Arguments {
         builder = self.discard.into_iter().fold(builder, Builder::discarding_bucket);
         builder = tls.into_iter().fold(builder, Builder::tls);
         Ok(self.synthetic.into_iter().fold(builder, |builder, (name, series)| builder.synthetic(name, series)))
+    }
+
+    /// What the file says, and what flags say in its place.
+    fn model(&self) -> io::Result<Model> {
+        let mut model = self.model.as_deref().map_or_else(|| Ok(Model::new()), parsed)?;
+        model = self.first_byte.clone().into_iter().fold(model, Model::first_byte);
+        model = self.connection_down.into_iter().fold(model, |model, rate| model.connection_down(rate.0));
+        model = self.connection_up.into_iter().fold(model, |model, rate| model.connection_up(rate.0));
+        model = self.nic.into_iter().fold(model, Model::nic);
+        model = self.prefix_requests.into_iter().fold(model, Model::prefix);
+        Ok(self.model_seed.into_iter().fold(model, Model::seed))
     }
 
     fn tls(&self) -> io::Result<Option<Tls>> {
@@ -177,9 +234,30 @@ impl Arguments {
     }
 }
 
+fn nic(text: &str) -> Result<Nic, String> {
+    let rates: Vec<Rate> = text.split(',').map(str::parse).collect::<Result<_, _>>()?;
+    match rates[..] {
+        [baseline] => Ok(Nic { baseline: baseline.0, burst: baseline.0, credit: 0.0 }),
+        [baseline, burst, credit] => Ok(Nic { baseline: baseline.0, burst: burst.0, credit: credit.0 }),
+        _ => Err("it is RATE, or BASELINE,BURST,CREDIT".to_owned()),
+    }
+}
+
+fn prefix_limits(text: &str) -> Result<PrefixLimits, String> {
+    let limit = |text: &str| text.parse().ok().filter(|limit| *limit > 0.0);
+    let limits = text.split_once(',').and_then(|(reads, writes)| Some((limit(reads)?, limit(writes)?)));
+    let (reads, writes) = limits.ok_or("it is READS,WRITES a second, such as 5500,3500")?;
+    Ok(PrefixLimits { reads, writes, ..PrefixLimits::default() })
+}
+
 fn read(path: &Path) -> io::Result<String> {
     let explain = |error: io::Error| io::Error::new(error.kind(), format!("can't read {}: {error}", path.display()));
     std::fs::read_to_string(path).map_err(explain)
+}
+
+fn parsed<T: FromStr<Err = String>>(path: &Path) -> io::Result<T> {
+    let explain = |error| io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {error}", path.display()));
+    read(path)?.parse().map_err(explain)
 }
 
 /// A number of bytes, with a unit or without.

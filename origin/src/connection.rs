@@ -1,21 +1,20 @@
 //! One client connection: a counted socket, or TLS over it, under hyper's HTTP/1.1, until either side ends it.
 
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::{HandshakeKind, ServerConfig};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
+use crate::counted::{Counted, Open};
+use crate::model::rate::Rates;
 use crate::service::Service;
-use crate::stats::Counters;
+use crate::socket::Socket;
 
 /// The most bytes hyper reads into one buffer, or gathers before it writes: 1 MiB. Fewer, larger system calls on
 /// both sides, and frames large enough to be kept as they are.
@@ -41,6 +40,8 @@ pub(crate) async fn serve(
     let _ = stream.set_nodelay(true);
     let counters = service.counters();
     let open = Open::new(counters.clone());
+    let paces = service.shared.rates.as_ref().map(Rates::connection);
+    let stream = Socket::new(stream, service.line.clone(), paces);
     let Some(tls) = tls else { return http(stream, open, service, stop).await };
     let handshake = TlsAcceptor::from(tls).accept_with(stream, |session| session.set_buffer_limit(Some(RECORDS)));
     let shaken = tokio::select! {
@@ -66,7 +67,7 @@ async fn http<S>(stream: S, open: Open, service: Service, mut stop: watch::Recei
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let io = TokioIo::new(Counted { stream, open });
+    let io = TokioIo::new(Counted::new(stream, open, service.line.clone()));
     let connection = http1::Builder::new().max_buf_size(BUFFER).serve_connection(io, service);
     tokio::pin!(connection);
     let ended = tokio::select! {
@@ -84,72 +85,4 @@ where
 /// Waits until a stop is asked for, or nobody is left to ask.
 pub(crate) async fn told(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
-}
-
-/// A connection counted as open for as long as this is kept.
-struct Open(Arc<Counters>);
-
-impl Open {
-    fn new(counters: Arc<Counters>) -> Self {
-        counters.opened();
-        Self(counters)
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.closed();
-    }
-}
-
-/// A stream whose bytes are counted: those of HTTP, whatever TLS makes of them.
-struct Counted<S> {
-    stream: S,
-    open: Open,
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Counted<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        self.open.0.received(buffer.filled().len() - before);
-        read
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Counted<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.sent(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.sent(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-}
-
-impl<S> Counted<S> {
-    fn sent(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(bytes)) = &written {
-            self.open.0.sent(*bytes);
-        }
-        written
-    }
 }

@@ -27,19 +27,24 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod access;
+mod answer;
 mod connection;
+mod counted;
 mod host;
 mod linger;
 mod model;
 mod protocol;
 mod server;
 mod service;
+mod socket;
 mod stats;
 mod store;
 mod tls;
 mod verb;
 
-pub use model::fault::{Action, Fault};
+pub use model::action::{ANYWHERE, Action, BadHead};
+pub use model::claims::{FirstByte, Model, Nic, PrefixLimits, Rate};
+pub use model::fault::{Fault, Schedule};
 pub use server::{Builder, Origin, Running};
 pub use stats::Stats;
 pub use store::intake::EtagKind;

@@ -1,6 +1,7 @@
 //! Starting and stopping a server.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,7 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::StreamExt;
 use rustls::ServerConfig;
+use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
 use s3s::validation::{AwsNameValidation, NameValidation};
 use tokio::net::TcpListener;
@@ -18,10 +22,16 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::access::{Access, Keys};
 use crate::connection;
 use crate::host::Domain;
-use crate::model::fault::{Fault, Faults};
+use crate::model::claims::Model;
+use crate::model::fault::{Fault, Faults, Schedule};
+use crate::model::latency::Latency;
+use crate::model::line::Line;
+use crate::model::rate::Rates;
+use crate::model::throttle::Throttle;
 use crate::protocol::Protocol;
 use crate::service::{Service, Shared};
 use crate::stats::{Counters, Stats};
+use crate::store::bucket::Kind;
 use crate::store::directory::Directory;
 use crate::store::intake::EtagKind;
 use crate::store::synthetic::{Series, Synthetic};
@@ -55,7 +65,9 @@ impl Origin {
             buckets: Vec::new(),
             discarding: Vec::new(),
             synthetic: BTreeMap::new(),
-            faults: Vec::new(),
+            faults: Schedule::default(),
+            clock_skew: 0,
+            model: Model::default(),
             tls: None,
             control_from_anywhere: false,
         }
@@ -77,7 +89,9 @@ pub struct Builder {
     buckets: Vec<String>,
     discarding: Vec<String>,
     synthetic: BTreeMap<String, Vec<Series>>,
-    faults: Vec<Fault>,
+    faults: Schedule,
+    clock_skew: i64,
+    model: Model,
     tls: Option<Tls>,
     control_from_anywhere: bool,
 }
@@ -151,9 +165,28 @@ impl Builder {
         self
     }
 
-    /// Misbehaves so.
+    /// Misbehaves so, besides what it was already told.
     pub fn fault(mut self, fault: Fault) -> Self {
-        self.faults.push(fault);
+        self.faults = self.faults.fault(fault);
+        self
+    }
+
+    /// Misbehaves so, and in no other way.
+    pub fn faults(mut self, schedule: Schedule) -> Self {
+        self.faults = schedule;
+        self
+    }
+
+    /// Has a clock that is wrong by so many seconds: requests from more than 15 minutes before or after its time are
+    /// refused, and Date tells its time.
+    pub fn clock_skew(mut self, seconds: i64) -> Self {
+        self.clock_skew = seconds;
+        self
+    }
+
+    /// Behaves like this: so soon, so fast, and so patient.
+    pub fn model(mut self, model: Model) -> Self {
+        self.model = model;
         self
     }
 
@@ -176,8 +209,13 @@ impl Builder {
     /// buckets of one name, or a given certificate that is none.
     pub async fn start(self) -> io::Result<Running> {
         let store = Arc::new(self.store()?);
-        let protocol = Protocol { store, etag: self.etag, least_part: self.least_part, region: self.region.into() };
+        let protocol =
+            Protocol { store: store.clone(), etag: self.etag, least_part: self.least_part, region: self.region.into() };
         let mut s3 = S3ServiceBuilder::new(protocol.clone());
+        // The service checks the clock, which may be wrong on purpose.
+        let mut config = S3Config::default();
+        config.presigned_url_max_skew_time_secs = u32::MAX;
+        s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
         s3.set_auth(Keys { access_key: self.access_key, secret_key: self.secret_key.into() });
         s3.set_access(Access { anonymous: self.anonymous });
         let tls = self.tls.as_ref().map(|tls| tls.config(self.domain.as_deref())).transpose()?;
@@ -188,14 +226,18 @@ impl Builder {
         }
         let counters = Arc::new(Counters::default());
         let faults = Arc::new(Faults::default());
-        self.faults.into_iter().for_each(|fault| faults.arm(fault));
+        faults.set(self.faults);
         let shared = Shared {
             s3: s3.build(),
-            protocol,
+            protocol: protocol.clone(),
             domain,
             faults: faults.clone(),
             counters: counters.clone(),
             request_ids: AtomicU64::new(1),
+            rates: Rates::new(&self.model),
+            latency: self.model.first_byte.map(|first_byte| Latency::new(first_byte, self.model.seed)),
+            throttle: self.model.prefix.map(Throttle::new),
+            clock_skew: self.clock_skew,
         };
         let listener = TcpListener::bind(self.listen)
             .await
@@ -204,7 +246,16 @@ impl Builder {
         let (stop, stopped) = watch::channel(false);
         let accepting =
             Accepting { listener, tls, shared: Arc::new(shared), control: self.control_from_anywhere, stopped };
-        Ok(Running { address, ca_pem, counters, faults, stop, accepting: Some(tokio::spawn(accepting.run())) })
+        Ok(Running {
+            address,
+            ca_pem,
+            protocol,
+            store,
+            counters,
+            faults,
+            stop,
+            accepting: Some(tokio::spawn(accepting.run())),
+        })
     }
 
     fn store(&self) -> io::Result<Store> {
@@ -252,14 +303,21 @@ fn made(name: &str, result: Result<(), BucketRefusal>) -> io::Result<()> {
 }
 
 /// A server that is serving. Dropping it stops it at once.
-#[derive(Debug)]
 pub struct Running {
     address: SocketAddr,
     ca_pem: Option<String>,
+    protocol: Protocol,
+    store: Arc<Store>,
     counters: Arc<Counters>,
     faults: Arc<Faults>,
     stop: watch::Sender<bool>,
     accepting: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Running").field("endpoint", &self.endpoint()).finish_non_exhaustive()
+    }
 }
 
 impl Running {
@@ -295,9 +353,49 @@ impl Running {
         self.faults.arm(fault);
     }
 
+    /// Misbehaves so from now on, and in no other way; what earlier faults counted is forgotten. Cheap: a test may
+    /// run thousands of schedules on one server.
+    pub fn set_faults(&self, schedule: Schedule) {
+        self.faults.set(schedule);
+    }
+
     /// Behaves again.
     pub fn clear_faults(&self) {
-        self.faults.clear();
+        self.faults.set(Schedule::default());
+    }
+
+    /// The bytes of an object as they are kept, past all faults. Nothing where there is no such object, or its bytes were
+    /// dropped on arrival.
+    pub async fn object(&self, bucket: &str, key: &str) -> Option<Vec<u8>> {
+        let object = self.store.bucket(bucket)?.find(key)?;
+        let mut reader = object.content.read(0..object.size).ok()?;
+        let mut bytes = Vec::new();
+        while let Some(frame) = reader.next().await {
+            bytes.extend_from_slice(&frame.ok()?);
+        }
+        Some(bytes)
+    }
+
+    /// Puts an object, past all faults.
+    ///
+    /// # Errors
+    /// A bucket that is not there or can't be written to.
+    pub async fn put_object(&self, bucket: &str, key: &str, bytes: impl Into<Bytes>) -> io::Result<()> {
+        self.protocol.store_bytes(bucket, key, bytes.into()).await
+    }
+
+    /// The multipart uploads that are neither completed nor aborted: their keys and ids.
+    pub fn open_uploads(&self, bucket: &str) -> Vec<(String, String)> {
+        let bucket = self.store.bucket(bucket);
+        let Some(Kind::Stored(stored)) = bucket.as_ref().map(|bucket| &bucket.kind) else { return Vec::new() };
+        stored.uploads.lock().after("", None).map(|(names, _)| names.clone()).collect()
+    }
+
+    /// Empties a bucket of its objects, versions and uploads; a synthetic one stays as it is.
+    pub fn empty_bucket(&self, bucket: &str) {
+        if let Some(Kind::Stored(stored)) = self.store.bucket(bucket).as_ref().map(|bucket| &bucket.kind) {
+            stored.clear();
+        }
     }
 
     /// Stops: accepts nothing more, lets answers under way finish for up to a second, then closes every connection.
@@ -334,7 +432,7 @@ impl Accepting {
                 accepted = self.listener.accept() => match accepted {
                     Ok((stream, peer)) => {
                         let control = self.control || peer.ip().is_loopback();
-                        let service = Service { shared: self.shared.clone(), control };
+                        let service = Service { shared: self.shared.clone(), line: Arc::new(Line::default()), control };
                         connections.spawn(connection::serve(stream, self.tls.clone(), service, self.stopped.clone()));
                     }
                     Err(error) => {

@@ -4,25 +4,31 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 
-use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, EXPECT, HeaderName, HeaderValue, RANGE, SERVER};
+use http::header::{EXPECT, HeaderName, HeaderValue, RANGE, SERVER};
 use http::{Method, Request, Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use s3s::dto::Range;
 use s3s::service::S3Service;
+use tokio::time::{Instant, sleep_until};
 
+use crate::answer::{Answer, Failure, error_answer, text_answer};
 use crate::host::Domain;
 use crate::linger::{Lingering, drain};
-use crate::model::body::{Cut, CutBody};
-use crate::model::fault::{Action, Faults};
+use crate::model::clock;
+use crate::model::fault::{Faults, Schedule};
+use crate::model::latency::Latency;
+use crate::model::line::Line;
+use crate::model::rate::Rates;
+use crate::model::throttle::Throttle;
 use crate::protocol::Protocol;
 use crate::stats::Counters;
-use crate::verb::{Target, Verb, classify, decode};
+use crate::verb::{Named, Target, Verb, classify};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amz-request-id");
+
+/// The longest schedule of faults that is taken, in bytes.
+const SCHEDULE: usize = 16 << 20;
 
 /// What every connection shares.
 pub(crate) struct Shared {
@@ -33,24 +39,21 @@ pub(crate) struct Shared {
     pub(crate) faults: Arc<Faults>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) request_ids: AtomicU64,
+    pub(crate) rates: Option<Rates>,
+    pub(crate) latency: Option<Latency>,
+    pub(crate) throttle: Option<Throttle>,
+    /// By how many seconds the server's clock is wrong.
+    pub(crate) clock_skew: i64,
 }
 
 /// Answers the requests of one connection.
 #[derive(Clone)]
 pub(crate) struct Service {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) line: Arc<Line>,
     /// Whether this client may read and reset the statistics.
     pub(crate) control: bool,
 }
-
-/// The body of an answer.
-pub(crate) enum Answer {
-    S3(s3s::Body),
-    Whole(Bytes),
-    Cut(CutBody<s3s::Body>),
-}
-
-type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 impl Service {
     pub(crate) fn counters(&self) -> Arc<Counters> {
@@ -59,28 +62,56 @@ impl Service {
 
     async fn answer(self, request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
         if request.uri().path().starts_with("/-/") {
-            return Ok(self.control(&request));
+            return Ok(self.control(request).await);
         }
-        let target = self.target(&request);
-        let verb = classify(request.method(), target, request.uri(), request.headers());
+        let named = Named::of(self.target(&request), &request);
+        let verb = classify(request.method(), named.target, request.uri(), request.headers());
         self.shared.counters.request(verb);
-        let mut response = match self.shared.faults.due(verb, target) {
+        if self.shared.throttle.as_ref().is_some_and(|throttle| throttle.refuses(verb, named.target)) {
+            return Ok(self.slow_down(request).await);
+        }
+        let mut started = self.shared.latency.as_ref().map(|_| Instant::now());
+        let mut response = match self.shared.faults.due(verb, &named) {
             None => self.proper(verb, request).await?,
-            Some(action) => self.faulty(action, verb, request).await?,
+            Some(due) => self.faulty(due, verb, request).await?,
         };
+        if let (Some(latency), Some(started)) = (&self.shared.latency, &mut started) {
+            // An upload's answer comes after its body.
+            if matches!(verb, Verb::Put | Verb::UploadPart) {
+                *started = Instant::now();
+            }
+            sleep_until(*started + latency.draw()).await;
+        }
         self.shared.counters.answered(response.status());
         self.sign(&mut response);
         Ok(response)
     }
 
-    fn target<'a>(&self, request: &'a Request<Incoming>) -> Target<'a> {
+    /// What a prefix with too many requests gets.
+    async fn slow_down(&self, request: Request<Incoming>) -> Response<Answer> {
+        drain(request.into_body()).await;
+        self.shared.counters.throttled();
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        let mut response = error_answer(status, "SlowDown", "Please reduce your request rate.", "");
+        self.shared.counters.answered(status);
+        self.sign(&mut response);
+        response
+    }
+
+    pub(crate) fn target<'a>(&self, request: &'a Request<Incoming>) -> Target<'a> {
         let host = self.shared.domain.as_ref().and_then(|domain| domain.bucket(request.headers()));
         Target::of(request.uri(), host)
     }
 
     /// What S3 would answer.
-    async fn proper(&self, verb: Verb, mut request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
+    pub(crate) async fn proper(&self, verb: Verb, mut request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
         let s3 = &self.shared.s3;
+        let skew = self.shared.clock_skew;
+        if let Some(mut refused) = clock::refusal(&request, skew) {
+            drain(request.into_body()).await;
+            clock::date(&mut refused, skew);
+            return Ok(refused);
+        }
         // A Range that is none is no error: HTTP, and S3, answer with the whole.
         let nonsense = |range: &HeaderValue| range.to_str().is_ok_and(|range| Range::parse(range).is_err());
         if request.headers().get(RANGE).is_some_and(nonsense) {
@@ -100,63 +131,6 @@ impl Service {
         Ok(response.map(Answer::S3))
     }
 
-    /// What a fault makes of a request.
-    async fn faulty(
-        &self,
-        action: Action,
-        verb: Verb,
-        request: Request<Incoming>,
-    ) -> Result<Response<Answer>, Failure> {
-        tracing::debug!(?action, %verb, uri = %request.uri(), "fault");
-        match action {
-            Action::Status(status) => {
-                drain(request.into_body()).await;
-                let status = StatusCode::from_u16(status)?;
-                return Ok(error_answer(status, code_of(status), ""));
-            }
-            Action::ErrorInBody(code) => {
-                drain(request.into_body()).await;
-                return Ok(error_answer(StatusCode::OK, &code, "   \n"));
-            }
-            Action::Close => return Err("a fault closes the connection".into()),
-            Action::Delay(time) => tokio::time::sleep(time).await,
-            Action::Replace(bytes) => {
-                let Target { bucket, key } = self.target(&request);
-                self.shared.protocol.overwrite(bucket, &decode(key), bytes.into()).await?;
-                return self.proper(verb, request).await;
-            }
-            _ => {}
-        }
-        let mut response = self.proper(verb, request).await?;
-        let headers = response.headers_mut();
-        match action {
-            Action::CloseAnswer => return Err("a fault closes the connection".into()),
-            Action::CloseAfter(bytes) => return Ok(cut(response, bytes, Cut::Close)),
-            Action::StallAfter(bytes) => return Ok(cut(response, bytes, Cut::Stall)),
-            Action::Short(bytes) => {
-                if let Some(length) = headers.get_mut(CONTENT_LENGTH)
-                    && length.to_str().is_ok_and(|length| length.parse().is_ok_and(|length: u64| length > bytes))
-                {
-                    *length = bytes.into();
-                }
-                return Ok(cut(response, bytes, Cut::End));
-            }
-            Action::ContentRange(value) => {
-                headers.insert(CONTENT_RANGE, HeaderValue::from_str(&value)?);
-            }
-            Action::WeakEtag => {
-                if let Some(etag) = headers.get_mut(ETAG) {
-                    *etag = HeaderValue::from_bytes(&[b"W/", etag.as_bytes()].concat())?;
-                }
-            }
-            Action::NoEtag => {
-                headers.remove(ETAG);
-            }
-            _ => {}
-        }
-        Ok(response)
-    }
-
     /// The headers that every answer has.
     fn sign(&self, response: &mut Response<Answer>) {
         let id = self.shared.request_ids.fetch_add(1, Ordering::Relaxed);
@@ -166,9 +140,10 @@ impl Service {
         response.headers_mut().insert(SERVER, HeaderValue::from_static("wirespeed-origin"));
     }
 
-    /// `GET /-/stats`, `POST /-/reset`: outside the names that a bucket can have.
-    fn control(&self, request: &Request<Incoming>) -> Response<Answer> {
-        let (status, text) = match (self.control, request.method(), request.uri().path()) {
+    /// `GET /-/stats`, `POST /-/reset`, `POST /-/faults`: outside the names that a bucket can have.
+    async fn control(&self, request: Request<Incoming>) -> Response<Answer> {
+        let path = request.uri().path().to_owned();
+        let (status, text) = match (self.control, request.method(), &*path) {
             (false, _, _) => (StatusCode::FORBIDDEN, r#"{"error":"only from loopback"}"#.to_owned()),
             (true, &Method::GET, "/-/stats") => (StatusCode::OK, self.stats()),
             (true, &Method::POST, "/-/reset") => {
@@ -176,54 +151,27 @@ impl Service {
                 self.shared.counters.reset();
                 (StatusCode::OK, before)
             }
+            (true, &Method::POST, "/-/faults") => match self.set_faults(request.into_body()).await {
+                Ok(()) => (StatusCode::OK, "{}".to_owned()),
+                Err(error) => (StatusCode::BAD_REQUEST, serde_json::json!({ "error": error }).to_string()),
+            },
             _ => {
-                let text = r#"{"error":"there are GET /-/stats and POST /-/reset"}"#;
+                let text = r#"{"error":"there are GET /-/stats, POST /-/reset and POST /-/faults"}"#;
                 (StatusCode::NOT_FOUND, text.to_owned())
             }
         };
-        let mut response = Response::new(Answer::Whole(text.into()));
-        *response.status_mut() = status;
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        response
+        text_answer(status, "application/json", text)
+    }
+
+    async fn set_faults(&self, body: Incoming) -> Result<(), String> {
+        let text = s3s::Body::from(body).store_all_limited(SCHEDULE).await.map_err(|error| error.to_string())?;
+        let text = std::str::from_utf8(&text).map_err(|error| error.to_string())?;
+        self.shared.faults.set(text.parse::<Schedule>()?);
+        Ok(())
     }
 
     fn stats(&self) -> String {
         serde_json::to_string(&self.shared.counters.read()).unwrap_or_default()
-    }
-}
-
-/// Cuts an answer off after so many bytes. A short one, said to be whole, stays as it is.
-fn cut(response: Response<Answer>, after: u64, cut: Cut) -> Response<Answer> {
-    response.map(|answer| match answer {
-        Answer::S3(body) => Answer::Cut(CutBody::new(body, after, cut)),
-        other => other,
-    })
-}
-
-fn error_answer(status: StatusCode, code: &str, before: &str) -> Response<Answer> {
-    let text = format!(
-        "{before}<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>A fault was asked \
-         for</Message></Error>"
-    );
-    let mut response = Response::new(Answer::Whole(text.into()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/xml"));
-    response
-}
-
-/// The S3 error that most often comes with a status.
-fn code_of(status: StatusCode) -> &'static str {
-    match status.as_u16() {
-        400 => "RequestTimeout",
-        403 => "AccessDenied",
-        404 => "NoSuchKey",
-        409 => "ConditionalRequestConflict",
-        412 => "PreconditionFailed",
-        416 => "InvalidRange",
-        429 => "TooManyRequests",
-        501 => "NotImplemented",
-        503 => "SlowDown",
-        _ => "InternalError",
     }
 }
 
@@ -234,35 +182,5 @@ impl hyper::service::Service<Request<Incoming>> for Service {
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         Box::pin(self.clone().answer(request))
-    }
-}
-
-impl Body for Answer {
-    type Data = Bytes;
-    type Error = Failure;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
-        match &mut *self {
-            Self::S3(body) => Pin::new(body).poll_frame(cx),
-            Self::Cut(body) => Pin::new(body).poll_frame(cx),
-            Self::Whole(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Self::Whole(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
-        match self {
-            Self::S3(body) => body.is_end_stream(),
-            Self::Cut(body) => body.is_end_stream(),
-            Self::Whole(bytes) => bytes.is_empty(),
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::S3(body) => body.size_hint(),
-            Self::Cut(body) => body.size_hint(),
-            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-        }
     }
 }

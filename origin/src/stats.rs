@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::verb::Verb;
@@ -16,11 +17,13 @@ pub(crate) struct Counters {
     bytes_out: AtomicU64,
     client_errors: AtomicU64,
     server_errors: AtomicU64,
+    throttled: AtomicU64,
     accepted: AtomicU64,
     open: AtomicI64,
     handshakes_full: AtomicU64,
     handshakes_resumed: AtomicU64,
     handshakes_failed: AtomicU64,
+    faults: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// What the server has done since it started, or since its counts were last reset.
@@ -39,6 +42,8 @@ pub struct Stats {
     pub client_errors: u64,
     /// Answers with a status of 500 to 599.
     pub server_errors: u64,
+    /// Requests answered 503 because their prefix had too many.
+    pub throttled: u64,
     /// Connections accepted.
     pub connections_accepted: u64,
     /// Connections open now: a reset leaves this one as it is.
@@ -49,6 +54,8 @@ pub struct Stats {
     pub tls_handshakes_resumed: u64,
     /// TLS handshakes that came to nothing: most often a client that does not trust the certificate.
     pub tls_handshakes_failed: u64,
+    /// Faults that met a request, by the name of their action.
+    pub faults: BTreeMap<&'static str, u64>,
 }
 
 impl Stats {
@@ -69,6 +76,10 @@ impl Counters {
         } else if status.is_server_error() {
             self.server_errors.fetch_add(1, Relaxed);
         }
+    }
+
+    pub(crate) fn throttled(&self) {
+        self.throttled.fetch_add(1, Relaxed);
     }
 
     pub(crate) fn received(&self, bytes: usize) {
@@ -97,6 +108,10 @@ impl Counters {
         self.handshakes_failed.fetch_add(1, Relaxed);
     }
 
+    pub(crate) fn fault(&self, name: &'static str) {
+        *self.faults.lock().entry(name).or_default() += 1;
+    }
+
     pub(crate) fn read(&self) -> Stats {
         let counts = Verb::ALL.iter().zip(&self.requests).map(|(verb, count)| (verb.name(), count.load(Relaxed)));
         let requests: BTreeMap<_, _> = counts.filter(|(_, count)| *count > 0).collect();
@@ -107,11 +122,13 @@ impl Counters {
             bytes_out: self.bytes_out.load(Relaxed),
             client_errors: self.client_errors.load(Relaxed),
             server_errors: self.server_errors.load(Relaxed),
+            throttled: self.throttled.load(Relaxed),
             connections_accepted: self.accepted.load(Relaxed),
             connections_open: self.open.load(Relaxed).max(0) as u64,
             tls_handshakes_full: self.handshakes_full.load(Relaxed),
             tls_handshakes_resumed: self.handshakes_resumed.load(Relaxed),
             tls_handshakes_failed: self.handshakes_failed.load(Relaxed),
+            faults: self.faults.lock().clone(),
         }
     }
 
@@ -121,6 +138,7 @@ impl Counters {
             &self.bytes_out,
             &self.client_errors,
             &self.server_errors,
+            &self.throttled,
             &self.accepted,
             &self.handshakes_full,
             &self.handshakes_resumed,
@@ -129,5 +147,6 @@ impl Counters {
         for count in counts.into_iter().chain(&self.requests) {
             count.store(0, Relaxed);
         }
+        self.faults.lock().clear();
     }
 }

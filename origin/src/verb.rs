@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use http::{HeaderMap, Method, Uri};
+use http::header::{AUTHORIZATION, HeaderValue, RANGE};
+use http::{HeaderMap, Method, Request, Uri};
 use percent_encoding::percent_decode_str;
 
 macro_rules! verbs {
@@ -69,6 +70,22 @@ verbs! {
     Other "other",
 }
 
+impl Verb {
+    /// Whether S3 counts it among reads when it limits requests.
+    pub(crate) fn is_read(self) -> bool {
+        matches!(
+            self,
+            Self::Get
+                | Self::Head
+                | Self::List
+                | Self::ListParts
+                | Self::ListUploads
+                | Self::ListBuckets
+                | Self::HeadBucket
+        )
+    }
+}
+
 impl fmt::Display for Verb {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
@@ -104,6 +121,47 @@ impl<'a> Target<'a> {
         };
         Self { bucket, key }
     }
+}
+
+/// What a request names: its target, and which part of that.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Named<'a> {
+    pub(crate) target: Target<'a>,
+    range: &'a [u8],
+    query: &'a str,
+}
+
+impl<'a> Named<'a> {
+    pub(crate) fn of<B>(target: Target<'a>, request: &'a Request<B>) -> Self {
+        let range = request.headers().get(RANGE).map_or(&[][..], HeaderValue::as_bytes);
+        Self { target, range, query: request.uri().query().unwrap_or("") }
+    }
+
+    /// What tells this request from others, and is the same when it is tried again: nothing of the signature, and no
+    /// upload's id.
+    pub(crate) fn parts(&self, verb: Verb) -> impl Iterator<Item = &'a [u8]> {
+        const TELLING: [&str; 7] =
+            ["partNumber=", "versionId=", "prefix=", "start-after=", "marker=", "key-marker=", "continuation-token="];
+        let told = self.query.split('&').filter(|pair| TELLING.iter().any(|name| pair.starts_with(name)));
+        let Target { bucket, key } = self.target;
+        [verb.name().as_bytes(), bucket.as_bytes(), key.as_bytes(), self.range]
+            .into_iter()
+            .chain(told.map(str::as_bytes))
+    }
+}
+
+/// The region that a request is signed for, if it is.
+pub(crate) fn signed_region<B>(request: &Request<B>) -> Option<String> {
+    let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let credential = match header {
+        Some(header) => header.split("Credential=").nth(1)?.split(',').next()?.to_owned(),
+        None => {
+            let pairs = request.uri().query()?.split('&');
+            let encoded = pairs.filter_map(|pair| pair.strip_prefix("X-Amz-Credential=")).next()?;
+            decode(encoded).into_owned()
+        }
+    };
+    credential.rsplit('/').nth(2).map(str::to_owned)
 }
 
 /// A key as it is, from the encoded form of a URI.

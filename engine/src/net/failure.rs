@@ -19,6 +19,8 @@ pub(crate) enum NetFailure {
     TimedOut { during: &'static str, after: Duration },
     /// The server did not prove who it is, or TLS with it failed.
     Tls { host: String, error: rustls::Error },
+    /// The proxy on the way would not let the request through.
+    Proxy { proxy: String, why: String },
     /// There is nothing to check a server's certificate against.
     Trust(String),
     /// The server's answer is not HTTP/1.1 as this engine accepts it.
@@ -51,6 +53,7 @@ impl fmt::Display for NetFailure {
                 write!(f, "timed out while {during}: nothing moved for {:.1} s", after.as_secs_f64())
             }
             NetFailure::Tls { host, error } => write!(f, "{}", tls_meaning(host, error)),
+            NetFailure::Proxy { proxy, why } => write!(f, "the proxy {proxy} is in the way: {why}"),
             NetFailure::Trust(why) => f.write_str(why),
             NetFailure::Malformed(what) => write!(f, "the server's answer is malformed: {what}"),
         }
@@ -86,8 +89,9 @@ fn tls_meaning(host: &str, error: &rustls::Error) -> String {
                 C::NotValidForName | C::NotValidForNameContext { .. } => "it is for another name".to_owned(),
                 C::Expired | C::ExpiredContext { .. } => "it has expired".to_owned(),
                 C::NotValidYet | C::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
-                C::UnknownIssuer => "nobody trusted has signed it".to_owned(),
-                C::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => "it is self-signed".to_owned(),
+                C::UnknownIssuer | C::BadSignature => {
+                    "it is self-signed, or signed by an authority that is not trusted here".to_owned()
+                }
                 other => other.to_string(),
             };
             format!("the certificate of {host} is not accepted: {reason}")

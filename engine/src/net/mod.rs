@@ -9,17 +9,19 @@
 //! It refuses to guess: a connection whose last exchange did not end cleanly is closed, never pooled.
 
 mod address;
+mod bucket_name;
 mod connection;
 mod endpoint;
 mod failure;
 mod pool;
+mod proxy;
 mod socket;
 mod tls;
 mod transport;
 mod watchdog;
 
-pub(crate) use connection::{BodyLeft, Connection, Timeouts};
-pub(crate) use endpoint::{Endpoint, Location, check_bucket, check_key};
+pub(crate) use bucket_name::{check_bucket, is_directory_bucket};
+pub(crate) use connection::{BodyLeft, Connection};
+pub(crate) use endpoint::{Endpoint, Location, check_key, region_of_host};
 pub(crate) use failure::NetFailure;
 pub(crate) use pool::ConnectionPool;
-pub(crate) use tls::TlsSettings;

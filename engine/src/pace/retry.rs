@@ -26,6 +26,9 @@ pub(crate) enum Retry {
     Never,
     /// A reused connection turned out to be closed: at once, on a new one, at no cost.
     AtOnce,
+    /// What was wrong with the request has been put right; it has been tried too often already where the
+    /// policy is asked.
+    Remedied,
     /// A passing fault.
     Backoff,
     /// A passing fault that has already cost its whole timeout.
@@ -47,7 +50,7 @@ impl RetryPolicy {
     /// How long to wait before attempt `attempts + 1`, or `None` to give up after `attempts`.
     pub(crate) fn next(&self, retry: Retry, attempts: u32) -> Option<Duration> {
         let (cost, first_cap, at_least) = match retry {
-            Retry::Never => return None,
+            Retry::Never | Retry::Remedied => return None,
             Retry::AtOnce => return Some(Duration::ZERO),
             Retry::Backoff => (RETRY_COST, FIRST_CAP, Duration::ZERO),
             Retry::AfterTimeout => (TIMEOUT_COST, FIRST_CAP, Duration::ZERO),

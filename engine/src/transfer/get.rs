@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::Instrument;
 
 use super::Engine;
+use super::checksum::{CHECKSUM_MODE, Check, Sizes, Unverified};
 use super::file::{FileWriter, PartialFile};
 use super::head::ObjectInfo;
 use super::ordered;
@@ -43,11 +44,19 @@ pub struct Get {
     key: String,
     range: Range<u64>,
     progress: Option<Progress>,
+    verify: Option<bool>,
 }
 
 impl Get {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Get {
-        Get { engine, bucket, key, range: 0..u64::MAX, progress: None }
+        Get { engine, bucket, key, range: 0..u64::MAX, progress: None, verify: None }
+    }
+
+    /// Whether the bytes are compared with the object's own checksum, where it has one and all of it is
+    /// read; otherwise as `verify_checksums` is set. [`ObjectInfo::verified`] says what came of it.
+    pub fn verify(mut self, verify: bool) -> Get {
+        self.verify = Some(verify);
+        self
     }
 
     /// Only these bytes of the object. A range that reaches beyond the object's end is cut there;
@@ -214,7 +223,10 @@ impl Get {
         if self.range.is_empty() {
             return Err(subject.explain(Error::new(ErrorKind::Config, "the range is empty")));
         }
-        open(&self.engine, subject.clone(), self.range, self.progress, kept).await
+        let verify = self.verify.unwrap_or(self.engine.config.verify_checksums);
+        let sizes = &self.engine.sizes;
+        let wanted = Wanted { range: self.range, verify, sizes };
+        open(&self.engine, subject.clone(), wanted, self.progress, kept).await
     }
 }
 
@@ -228,33 +240,59 @@ pub(crate) struct Opened {
     pub(crate) first: Option<(Range<u64>, Begun)>,
 }
 
-/// Sends the first request: the first part of `range`, whatever the object's size turns out to be.
+/// What a download asks for.
+pub(crate) struct Wanted<'a> {
+    pub(crate) range: Range<u64>,
+    pub(crate) verify: bool,
+    /// Where it is learnt how large objects are.
+    pub(crate) sizes: &'a Sizes,
+}
+
+/// Sends the first request: for the first part of the range, whatever the object's size turns out to
+/// be; or, where all of an object is wanted that will be small, for all of it, since only that answer
+/// brings its checksum. If it is not small after all, its first part is taken and the connection
+/// dropped.
 pub(crate) async fn open(
     engine: &Arc<Engine>,
     subject: Subject,
-    range: Range<u64>,
+    wanted: Wanted<'_>,
     progress: Option<Progress>,
     kept: &mut Option<Connection>,
 ) -> Result<Opened> {
     engine.keep_house();
-    let first = range.start..range.end.min(range.start.saturating_add(engine.pace.part_size()));
+    let Wanted { range, verify, sizes } = wanted;
+    let part_size = engine.pace.part_size();
+    let all = range == (0..u64::MAX);
+    let whole = all && verify && sizes.expects_small();
+    let first = range.start..range.end.min(range.start.saturating_add(part_size));
     let mut range_text = RangeText::default();
-    let headers = [("range", range_text.write(&first))];
+    let headers = [if whole { CHECKSUM_MODE } else { ("range", range_text.write(&first)) }];
     let call = Call { headers: &headers, into_slot: true, ..Call::new(Method::Get) };
     let mut attempts = Attempts::new();
     loop {
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
-            let Accepted { range, size } = accept_range(head, &first, None)?;
-            Ok((range, Version::of(head, size), ObjectInfo::of(head, size)))
+            let Accepted { range: mut arriving, size } = accept_range(head, &first, None)?;
+            if whole && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
+                arriving.end = arriving.end.min(part_size);
+            }
+            let check = match verify {
+                false => Check::none(Unverified::TurnedOff),
+                true if range.start > 0 || range.end < size => Check::none(Unverified::Range),
+                true => Check::of(head, arriving.end >= size),
+            };
+            Ok((arriving, Version::of(head, size), ObjectInfo::of(head, size), check))
         });
         match begun.await {
-            Ok((exchange, (arriving, version, info))) => {
+            Ok((exchange, (arriving, version, info, check))) => {
                 let wanted = range.start..range.end.min(version.size);
+                if all {
+                    sizes.saw(version.size <= part_size);
+                }
                 if let Some(progress) = &progress {
                     progress.expect(wanted.end - wanted.start);
                 }
-                let source = Source { engine: Arc::clone(engine), subject, version, progress };
+                let source = Source { engine: Arc::clone(engine), subject, version, progress, check };
                 if wanted.is_empty() {
                     exchange.end(engine, 0, kept);
                     return Ok(Opened { source, info, wanted, first: None });
@@ -266,7 +304,8 @@ pub(crate) async fn open(
             }
             Err(failure) if range.start == 0 && failure.says_empty() => {
                 let version = Version { size: 0, etag: None, version_id: None, last_modified: None };
-                let source = Source { engine: Arc::clone(engine), subject, version, progress };
+                let check = Check::none(Unverified::NothingRead);
+                let source = Source { engine: Arc::clone(engine), subject, version, progress, check };
                 let info = ObjectInfo::default();
                 return Ok(Opened { source, info, wanted: 0..0, first: None });
             }
@@ -321,7 +360,7 @@ impl Opened {
     }
 
     async fn run(self, destination: Destination, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
-        let Opened { source, info, wanted, first } = self;
+        let Opened { source, mut info, wanted, first } = self;
         let progress = source.progress.clone();
         if let Some((first, begun)) = first {
             let pace = &source.engine.pace;
@@ -331,14 +370,16 @@ impl Opened {
             let sink = parts.sink(&first);
             if others == 0 && parts.rest.len() == 0 {
                 // One part, one request: no crew.
-                source.fetch(first, sink, Some(begun), kept).await?;
+                source.fetch_and_ask(source.fetch(first, sink, Some(begun), kept)).await?;
+                source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
             } else {
                 let parts = Arc::new(Mutex::new(parts));
                 let source = Arc::new(source);
                 let begun = Some((first, sink, begun));
                 let lead = work(Arc::clone(&source), Arc::clone(&parts), begun, kept.take());
                 let crew = (0..others).map(|_| work(Arc::clone(&source), Arc::clone(&parts), None, None));
-                run_together(lead, crew).await?;
+                source.fetch_and_ask(run_together(lead, crew)).await?;
+                source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
             }
         }
         if let Some(progress) = &progress {

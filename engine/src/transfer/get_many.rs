@@ -8,8 +8,9 @@ use futures_core::Stream;
 use tracing::Instrument;
 
 use super::Engine;
+use super::checksum::Sizes;
 use super::file::write_file;
-use super::get::{Object, Opened, incomplete, open};
+use super::get::{Object, Opened, Wanted, incomplete, open};
 use super::head::ObjectInfo;
 use super::many::{Items, Outcomes, Worker, start};
 use super::part::reserve;
@@ -25,11 +26,18 @@ pub struct GetMany {
     engine: Arc<Engine>,
     bucket: String,
     progress: Option<Progress>,
+    verify: Option<bool>,
 }
 
 impl GetMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> GetMany {
-        GetMany { engine, bucket, progress: None }
+        GetMany { engine, bucket, progress: None, verify: None }
+    }
+
+    /// Whether objects are compared with their own checksums; otherwise as `verify_checksums` is set.
+    pub fn verify(mut self, verify: bool) -> GetMany {
+        self.verify = Some(verify);
+        self
     }
 
     /// Counts bytes and objects as they arrive.
@@ -95,7 +103,9 @@ impl GetMany {
         T: Send + 'static,
         W: Worker<I, T>,
     {
-        let GetMany { engine, bucket, progress } = self;
+        let GetMany { engine, bucket, progress, verify } = self;
+        let verify = verify.unwrap_or(engine.config.verify_checksums);
+        let sizes = Arc::new(Sizes::mostly_small());
         let bucket = Subject::bucket(&engine, "get", &bucket)?;
         let workers = engine.pace.workers(usize::MAX);
         Ok(start(items, workers, || {
@@ -103,6 +113,8 @@ impl GetMany {
                 engine: Arc::clone(&engine),
                 bucket: bucket.clone(),
                 progress: progress.clone(),
+                verify,
+                sizes: Arc::clone(&sizes),
                 kept: None,
             })
         }))
@@ -114,13 +126,17 @@ struct Getter {
     engine: Arc<Engine>,
     bucket: Subject,
     progress: Option<Progress>,
+    verify: bool,
+    /// What this call has seen.
+    sizes: Arc<Sizes>,
     kept: Option<Connection>,
 }
 
 impl Getter {
     async fn open(&mut self, key: &str) -> Result<Opened> {
         let subject = self.bucket.with_key(key)?;
-        open(&self.engine, subject, 0..u64::MAX, self.progress.clone(), &mut self.kept).await
+        let wanted = Wanted { range: 0..u64::MAX, verify: self.verify, sizes: &self.sizes };
+        open(&self.engine, subject, wanted, self.progress.clone(), &mut self.kept).await
     }
 
     /// Receives into the engine's memory. The budget is asked for one part's room before the size is

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Engine;
+use super::checksum::Verified;
 use super::request::{Call, Subject, head_only};
 use crate::error::Result;
+use crate::wire::checksum::Checksum;
 use crate::wire::request::Method;
 use crate::wire::response::ResponseHead;
 
@@ -29,6 +31,10 @@ pub struct ObjectInfo {
     pub content_type: Option<String>,
     /// The storage class, where it is not the standard one.
     pub storage_class: Option<String>,
+    /// The checksum that the server keeps of it, where it was told: with whole downloads.
+    pub checksum: Option<Checksum>,
+    /// Whether what was downloaded was compared with it.
+    pub verified: Verified,
     /// The user's own metadata: names in lower case without `x-amz-meta-`, and values.
     pub metadata: Vec<(String, String)>,
 }
@@ -47,13 +53,15 @@ impl ObjectInfo {
             last_modified: head.last_modified.and_then(parse_http_date),
             content_type: head.content_type.map(str::to_owned),
             storage_class: head.header("x-amz-storage-class").map(text),
+            checksum: None,
+            verified: Verified::default(),
             metadata: metadata.collect(),
         }
     }
 }
 
 /// `Wed, 21 Oct 2015 07:28:00 GMT`, RFC 9110 section 5.6.7; what is not one is no date.
-fn parse_http_date(text: &str) -> Option<Timestamp> {
+pub(super) fn parse_http_date(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }
 

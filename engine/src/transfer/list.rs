@@ -17,6 +17,7 @@ use super::Engine;
 use super::request::{Call, Subject};
 use super::workers::lost;
 use crate::error::{Error, ErrorKind, Result};
+use crate::net::is_directory_bucket;
 use crate::wire::request::Method;
 use crate::wire::xml::{ListPage, parse_list_objects_v2};
 
@@ -96,6 +97,11 @@ impl List {
         let engine = &self.engine;
         engine.keep_house();
         let subject = Subject::bucket(engine, "list", &self.bucket)?;
+        if !self.start_after.is_empty() && is_directory_bucket(&self.bucket) {
+            let message = "a directory bucket lists in no order, so it has no start-after";
+            let error = Error::new(ErrorKind::Config, message).with_hint("list a prefix, and choose from what comes");
+            return Err(subject.explain(error));
+        }
         let page_size = self.page_size.to_string();
         let mut query = vec![
             ("list-type", "2"),

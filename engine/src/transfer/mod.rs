@@ -1,11 +1,13 @@
 //! The verbs: each drives a plan through `pace` and `net`.
 //!
-//! One file a verb. [`Engine`] is what they share: where requests go, who signs them, the connections,
-//! the memory and the budget. A verb is a builder; what it runs is plain async code over
+//! One file a verb. [`Engine`] is what they share: where requests go and who signs them ([`place`]), the
+//! connections, the memory and the budget. A verb is a builder; what it runs is plain async code over
 //! [`request`], which sends one request and judges its answer. Bytes pass from the socket into
 //! the slot that a part was given ([`part`]), and nowhere else.
 
+mod body;
 pub(crate) mod bucket;
+pub(crate) mod checksum;
 mod cleanup;
 pub(crate) mod delete;
 pub(crate) mod file;
@@ -16,9 +18,11 @@ pub(crate) mod list;
 pub(crate) mod many;
 mod ordered;
 mod part;
+mod place;
 pub(crate) mod put;
 pub(crate) mod put_many;
 mod refusal;
+mod remedy;
 mod request;
 mod upload;
 mod version;
@@ -27,15 +31,17 @@ mod workers;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use checksum::{Acceptance, Sizes};
 use cleanup::Cleanups;
+pub(crate) use place::Places;
 
 use crate::buffer;
 use crate::config::Config;
+use crate::credentials::{Clock, Identity};
 use crate::error::Result;
 use crate::metrics::{Counters, Metrics, Observer};
-use crate::net::{ConnectionPool, Endpoint};
+use crate::net::ConnectionPool;
 use crate::pace::Pace;
-use crate::wire::sign::Signer;
 
 /// How often idle connections and memory are looked through.
 const TICK: Duration = Duration::from_secs(5);
@@ -43,22 +49,25 @@ const TICK: Duration = Duration::from_secs(5);
 /// What all verbs of one client share.
 pub(crate) struct Engine {
     pub(crate) config: Config,
-    pub(crate) endpoint: Endpoint,
-    pub(crate) signer: Option<Signer>,
+    pub(crate) places: Places,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) clock: Clock,
     pub(crate) connections: ConnectionPool,
     pub(crate) memory: buffer::Pool,
     pub(crate) pace: Pace,
     pub(crate) counters: Counters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) cleanups: Cleanups,
+    pub(crate) acceptance: Acceptance,
+    pub(crate) sizes: Sizes,
     ticking: std::sync::atomic::AtomicBool,
 }
 
 impl Engine {
     pub(crate) fn new(
         config: Config,
-        endpoint: Endpoint,
-        signer: Option<Signer>,
+        places: Places,
+        identity: Identity,
         connections: ConnectionPool,
         memory: buffer::Pool,
         observer: Option<Arc<dyn Observer>>,
@@ -66,13 +75,16 @@ impl Engine {
         Engine {
             pace: Pace::new(&config),
             config,
-            endpoint,
-            signer,
+            places,
+            identity: Arc::new(identity),
+            clock: Clock::default(),
             connections,
             memory,
             counters: Counters::default(),
             observer,
             cleanups: Cleanups::default(),
+            acceptance: Acceptance::default(),
+            sizes: Sizes::unknown(),
             ticking: std::sync::atomic::AtomicBool::new(false),
         }
     }

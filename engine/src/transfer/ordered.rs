@@ -32,15 +32,33 @@ pub(crate) async fn write(
     permit: MemoryPermit,
     mut writer: impl AsyncWrite + Unpin + Send,
 ) -> Result<ObjectInfo> {
-    let Opened { source, info, wanted, first } = opened;
+    let Opened { source, mut info, wanted, first } = opened;
     let Some((first_range, begun)) = first else { return Ok(info) };
     let source = Arc::new(source);
     let explain = |error| source.subject.explain(error);
+    let delivering = deliver_all(&source, wanted, (first_range, begun), permit, &mut writer);
+    source.fetch_and_ask(delivering).await?;
+    // What has been written cannot be taken back: the end is where it is said.
+    source.check.conclude(&mut info).map_err(explain)?;
+    writer.flush().await.map_err(|error| explain(cannot_write(error)))?;
+    if let Some(progress) = &source.progress {
+        progress.add_object();
+    }
+    Ok(info)
+}
+
+async fn deliver_all(
+    source: &Arc<Source>,
+    wanted: Range<u64>,
+    (first_range, begun): (Range<u64>, Begun),
+    permit: MemoryPermit,
+    writer: &mut (impl AsyncWrite + Unpin),
+) -> Result<()> {
     let pace = &source.engine.pace;
     let mut rest = download_parts(first_range.end..wanted.end, pace.part_size());
     let ahead = pace.workers(rest.len().saturating_add(1));
     let mut window = Window::default();
-    window.fetch(&source, first_range, Some(begun), permit);
+    window.fetch(source, first_range, Some(begun), permit);
     let mut upcoming = rest.next();
     loop {
         // Memory is asked for in the order in which it is delivered, so the part that the writer
@@ -53,25 +71,20 @@ pub(crate) async fn write(
                 biased;
                 permit = pace.admission.memory(length) => permit,
                 arrived = window.next(), if !window.is_empty() => {
-                    deliver(&source, &mut writer, arrived).await?;
+                    deliver(source, writer, arrived).await?;
                     upcoming = Some(range);
                     continue;
                 }
             };
-            window.fetch(&source, range, None, permit);
+            window.fetch(source, range, None, permit);
             upcoming = rest.next();
         }
         if window.is_empty() {
-            break;
+            return Ok(());
         }
         let arrived = window.next().await;
-        deliver(&source, &mut writer, arrived).await?;
+        deliver(source, writer, arrived).await?;
     }
-    writer.flush().await.map_err(|error| explain(cannot_write(error)))?;
-    if let Some(progress) = &source.progress {
-        progress.add_object();
-    }
-    Ok(info)
 }
 
 async fn deliver(source: &Source, writer: &mut (impl AsyncWrite + Unpin), arrived: Result<Fetched>) -> Result<()> {

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Engine;
+use super::checksum::{Check, PartSums};
 use super::file::FileWriter;
 use super::refusal::Failure;
 use super::request::{Attempts, Call, Exchange, Subject, short_body};
@@ -44,6 +45,7 @@ pub(crate) struct Source {
     pub(crate) subject: Subject,
     pub(crate) version: Version,
     pub(crate) progress: Option<Progress>,
+    pub(crate) check: Check,
 }
 
 impl Source {
@@ -56,6 +58,7 @@ impl Source {
         kept: &mut Option<Connection>,
     ) -> Result<()> {
         let mut next = range.start;
+        let mut sums = self.check.begin();
         let (mut attempts, mut exchange) = match begun {
             Some(begun) => (begun.attempts, Some(begun.exchange)),
             None => (Attempts::new(), None),
@@ -74,11 +77,12 @@ impl Source {
                         self.ask(&(next..range.end), &attempts, kept).await?
                     }
                 };
-                self.receive(exchange, &mut next, range.end, &mut sink, kept).await
+                self.receive(exchange, &mut next, range.end, &mut sink, &mut sums, kept).await
             };
             match attempt.await {
                 Ok(()) => {
                     attempts.succeeded(&self.engine);
+                    self.check.add(range.start, sums);
                     return Ok(());
                 }
                 Err(failure) => {
@@ -135,20 +139,31 @@ impl Source {
         next: &mut u64,
         end: u64,
         sink: &mut Sink,
+        sums: &mut PartSums,
         kept: &mut Option<Connection>,
     ) -> Result<(), Failure> {
         let begin = *next;
         while *next < end {
             let moved = match sink {
-                Sink::Memory(slot) => exchange.connection.receive_body(slot, end - *next).await?,
+                Sink::Memory(slot) => {
+                    let before = slot.filled().len();
+                    let moved = exchange.connection.receive_body(slot, end - *next).await?;
+                    sums.update(&slot.filled()[before..], &self.check);
+                    moved
+                }
                 Sink::File(file, origin) => {
                     let offset = *next - *origin;
                     let stage = self.stage(&mut exchange, end - *next).await?;
                     let moved = stage.filled().len() as u64;
+                    sums.update(stage.filled(), &self.check);
                     file.write_at(stage, offset).await.map_err(Failure::never)?;
                     moved
                 }
-                Sink::Discard => self.stage(&mut exchange, end - *next).await?.filled().len() as u64,
+                Sink::Discard => {
+                    let stage = self.stage(&mut exchange, end - *next).await?;
+                    sums.update(stage.filled(), &self.check);
+                    stage.filled().len() as u64
+                }
             };
             if moved == 0 {
                 return Err(short_body(exchange.connection.body_left()));

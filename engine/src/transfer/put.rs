@@ -11,6 +11,7 @@ use super::request::Subject;
 use super::upload::{Content, Upload};
 use crate::error::Result;
 use crate::metrics::Progress;
+use crate::wire::checksum::{Checksum, ChecksumAlgorithm};
 
 /// What the server says of an object that it has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +23,9 @@ pub struct PutOutcome {
     pub version_id: Option<String>,
     /// How many requests carried the body.
     pub parts: u32,
+    /// The checksum of the whole object that was sent with it. `None` where none was, and of an object in
+    /// parts with SHA-256, of which S3 keeps a composite.
+    pub checksum: Option<Checksum>,
 }
 
 /// A PUT that has not been sent; made by [`Client::put`](crate::Client::put).
@@ -31,11 +35,20 @@ pub struct Put {
     bucket: String,
     key: String,
     progress: Option<Progress>,
+    checksum: Option<ChecksumAlgorithm>,
 }
 
 impl Put {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Put {
-        Put { engine, bucket, key, progress: None }
+        let checksum = engine.config.checksum_algorithm;
+        Put { engine, bucket, key, progress: None, checksum }
+    }
+
+    /// The checksum that goes with the bytes, or `None` for none; otherwise as `checksum_algorithm` is
+    /// set. The server refuses bytes that do not agree with it, and keeps it.
+    pub fn checksum(mut self, algorithm: impl Into<Option<ChecksumAlgorithm>>) -> Put {
+        self.checksum = algorithm.into();
+        self
     }
 
     /// Counts bytes as the server accepts them, a part at a time.
@@ -69,7 +82,8 @@ impl Put {
     async fn run(self, content: Content) -> Result<PutOutcome> {
         let subject = Subject::key(&self.engine, "put", &self.bucket, &self.key)?;
         let engine = Arc::clone(&self.engine);
-        let upload = Upload { engine: self.engine, subject: subject.clone(), content, progress: self.progress };
+        let (checksum, progress) = (self.checksum, self.progress);
+        let upload = Upload { engine: self.engine, subject: subject.clone(), content, checksum, progress };
         let mut kept = None;
         let outcome = upload.run(&mut kept).await?;
         engine.put_back(&subject, kept);

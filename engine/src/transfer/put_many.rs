@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::metrics::Progress;
 use crate::net::Connection;
 use crate::pace::MemoryPermit;
+use crate::wire::checksum::ChecksumAlgorithm;
 
 /// PUTs that have not been sent; made by [`Client::put_many`](crate::Client::put_many).
 #[must_use = "nothing is sent until a source is chosen"]
@@ -23,11 +24,20 @@ pub struct PutMany {
     engine: Arc<Engine>,
     bucket: String,
     progress: Option<Progress>,
+    checksum: Option<ChecksumAlgorithm>,
 }
 
 impl PutMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> PutMany {
-        PutMany { engine, bucket, progress: None }
+        let checksum = engine.config.checksum_algorithm;
+        PutMany { engine, bucket, progress: None, checksum }
+    }
+
+    /// The checksum that goes with each object, or `None` for none; otherwise as `checksum_algorithm`
+    /// is set.
+    pub fn checksum(mut self, algorithm: impl Into<Option<ChecksumAlgorithm>>) -> PutMany {
+        self.checksum = algorithm.into();
+        self
     }
 
     /// Counts bytes and objects as the server accepts them.
@@ -77,12 +87,13 @@ impl PutMany {
         I: Send + 'static,
         Putter: Worker<I, PutOutcome>,
     {
-        let PutMany { engine, bucket, progress } = self;
+        let PutMany { engine, bucket, progress, checksum } = self;
         let bucket = Subject::bucket(&engine, "put", &bucket)?;
         let workers = engine.pace.workers(usize::MAX);
         Ok(start(items, workers, || Putter {
             engine: Arc::clone(&engine),
             bucket: bucket.clone(),
+            checksum,
             progress: progress.clone(),
             kept: None,
         }))
@@ -92,6 +103,7 @@ impl PutMany {
 struct Putter {
     engine: Arc<Engine>,
     bucket: Subject,
+    checksum: Option<ChecksumAlgorithm>,
     progress: Option<Progress>,
     kept: Option<Connection>,
 }
@@ -102,6 +114,7 @@ impl Putter {
             engine: Arc::clone(&self.engine),
             subject: self.bucket.with_key(key)?,
             content,
+            checksum: self.checksum,
             progress: self.progress.clone(),
         };
         upload.run(&mut self.kept).await

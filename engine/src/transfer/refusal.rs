@@ -1,10 +1,13 @@
 //! Why an attempt failed, and whether another may succeed: the server's refusals and the network's
 //! failures, each turned into the engine's one error and a verdict.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use super::head::parse_http_date;
+use super::remedy::Remedy;
+use crate::credentials::{TOLERATED, seconds_between};
 use crate::error::{Error, ErrorKind};
-use crate::net::NetFailure;
+use crate::net::{NetFailure, region_of_host};
 use crate::pace::Retry;
 use crate::wire::response::ResponseHead;
 use crate::wire::xml::ErrorBody;
@@ -47,12 +50,15 @@ impl From<NetFailure> for Failure {
             NetFailure::Broken { .. } => (ErrorKind::Connection, Retry::Backoff, None),
             NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
             NetFailure::Tls { .. } => (ErrorKind::Connection, Retry::Never, failure.tls_hint()),
-            NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
-            NetFailure::Malformed(_) => (
-                ErrorKind::Protocol,
+            NetFailure::Proxy { .. } => (
+                ErrorKind::Connection,
                 Retry::Never,
-                Some("check that the endpoint URL is that of an S3 server"),
+                Some("check HTTPS_PROXY, or name the endpoint's host in NO_PROXY to go straight"),
             ),
+            NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
+            NetFailure::Malformed(_) => {
+                (ErrorKind::Protocol, Retry::Never, Some("check that the endpoint URL is that of an S3 server"))
+            }
         };
         let mut error = Error::new(kind, failure.to_string());
         if let Some(hint) = hint {
@@ -67,6 +73,10 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     request_id: Option<String>,
     region: Option<String>,
+    /// The server's clock.
+    date: Option<SystemTime>,
+    /// The host that a redirect names.
+    elsewhere: Option<String>,
     retry_after: Option<Duration>,
     object_size: Option<u64>,
 }
@@ -77,8 +87,34 @@ impl Refusal {
             status: head.status,
             request_id: head.request_id.map(str::to_owned),
             region: head.bucket_region.map(str::to_owned),
+            date: head.date.and_then(parse_http_date).map(SystemTime::from),
+            elsewhere: head.location.and_then(host_of).map(str::to_owned),
             retry_after: head.retry_after.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs),
             object_size: head.unsatisfied_range,
+        }
+    }
+
+    /// What could be put right so that the same request succeeds.
+    pub(super) fn remedy(&self, document: Option<&ErrorBody>, signed_at: SystemTime) -> Option<Remedy> {
+        let code = document.map_or("", |body| body.code.as_str());
+        match (self.status, code) {
+            // A HEAD has no document: the region alone says what is wrong.
+            (301 | 307, _) | (400, "" | "AuthorizationHeaderMalformed") => {
+                let named = self.region.clone().or_else(|| document?.region.clone());
+                let host = || self.elsewhere.as_deref().or_else(|| document?.endpoint.as_deref());
+                named.or_else(|| host().and_then(region_of_host).map(str::to_owned)).map(Remedy::Region)
+            }
+            (_, "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired") => Some(Remedy::Credentials),
+            (_, "RequestTimeTooSkewed" | "RequestExpired") => {
+                let said = document.and_then(|body| body.server_time.as_deref()?.parse::<jiff::Timestamp>().ok());
+                said.map(SystemTime::from).or(self.date).map(Remedy::Clock)
+            }
+            // A signature from a wrong time can look wrong or forbidden.
+            (403, "" | "AccessDenied" | "SignatureDoesNotMatch" | "InvalidSignatureException") => {
+                let tolerated = i64::try_from(TOLERATED.as_secs()).unwrap_or(i64::MAX);
+                self.date.filter(|date| seconds_between(signed_at, *date).abs() > tolerated).map(Remedy::Clock)
+            }
+            _ => None,
         }
     }
 
@@ -112,8 +148,22 @@ impl Refusal {
 
 /// A failure that came as the body of a 200, as CompleteMultipartUpload's and copies' may.
 pub(crate) fn failed_inside_success(body: ErrorBody) -> Failure {
-    let refusal = Refusal { status: 200, request_id: None, region: None, retry_after: None, object_size: None };
+    let refusal = Refusal {
+        status: 200,
+        request_id: None,
+        region: None,
+        date: None,
+        elsewhere: None,
+        retry_after: None,
+        object_size: None,
+    };
     refusal.judge(Some(body))
+}
+
+/// The host of an absolute URL.
+fn host_of(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    rest.split(['/', ':', '?', '#']).next()
 }
 
 struct Verdict {

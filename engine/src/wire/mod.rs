@@ -24,5 +24,6 @@ pub mod etag;
 pub mod request;
 pub mod response;
 pub mod sign;
+pub mod trailer;
 pub mod uri;
 pub mod xml;

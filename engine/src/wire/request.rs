@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use smallvec::SmallVec;
 
-use super::sign::{ALGORITHM, EMPTY_SHA256, Moment, Signer, UNSIGNED_PAYLOAD, hex};
+use super::sign::{ALGORITHM, EMPTY_SHA256, Moment, Signer, UNSIGNED_PAYLOAD, UNSIGNED_TRAILER, hex};
 use super::uri;
 
 /// What this client calls itself.
@@ -23,7 +23,7 @@ pub const USER_AGENT: &str = concat!("wirespeed/", env!("CARGO_PKG_VERSION"));
 
 /// The names that [`write_request`] writes itself, and `transfer-encoding`, which would contradict
 /// `content-length`.
-const OWN_HEADERS: [&str; 8] = [
+const OWN_HEADERS: [&str; 9] = [
     "authorization",
     "content-length",
     "host",
@@ -31,6 +31,7 @@ const OWN_HEADERS: [&str; 8] = [
     "user-agent",
     "x-amz-content-sha256",
     "x-amz-date",
+    "x-amz-s3session-token",
     "x-amz-security-token",
 ];
 
@@ -71,6 +72,8 @@ pub enum Payload {
     Unsigned,
     /// The SHA-256 of the body.
     Sha256([u8; 32]),
+    /// The body is not covered by the signature, and a checksum follows it ([`super::trailer`]).
+    UnsignedTrailer,
 }
 
 /// A request, without its body.
@@ -167,6 +170,7 @@ fn write_head(
     let payload = match request.payload {
         Payload::Empty => EMPTY_SHA256.as_bytes(),
         Payload::Unsigned => UNSIGNED_PAYLOAD.as_bytes(),
+        Payload::UnsignedTrailer => UNSIGNED_TRAILER.as_bytes(),
         Payload::Sha256(hash) => {
             digest = hex(&hash);
             &digest
@@ -186,7 +190,7 @@ fn write_head(
         headers.push((b"x-amz-date", moment.date().as_bytes()));
         if let Some(token) = signer.session_token() {
             let token = checked_value(token).ok_or(RequestError::Identity("the session token"))?;
-            headers.push((b"x-amz-security-token", token));
+            headers.push((signer.token_header().as_bytes(), token));
         }
     }
     headers.sort_unstable_by_key(|header| header.0);

@@ -1,50 +1,26 @@
-//! Faults: which requests they meet, and what they do to them.
+//! Faults: which requests they meet.
+//!
+//! A fault is scripted (the n-th request that fits, so many times) or drawn (every request that fits, with a
+//! probability). What is drawn depends on the seed, the fault's place in its [`Schedule`], the operation, bucket, key,
+//! range or part, and on how often that very request came before: never on the order in which different requests
+//! arrive. So a schedule does the same to a client that runs its requests in parallel, in whatever order.
 
+use std::collections::HashMap;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
+use serde::Deserialize;
 
-use crate::verb::{Target, Verb, decode};
-
-/// What happens to a request that a fault meets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Action {
-    /// Answers with this status and the S3 error code that goes with it (503: `SlowDown`), and does nothing else.
-    Status(u16),
-    /// Answers 200 with an error of this code in the body, white space before it: as S3 may do for
-    /// CompleteMultipartUpload, CopyObject and DeleteObjects.
-    ErrorInBody(String),
-    /// Waits before doing what was asked.
-    Delay(Duration),
-    /// Closes the connection without an answer, and without having done what was asked.
-    Close,
-    /// Does what was asked, and closes the connection without an answer.
-    CloseAnswer,
-    /// Closes the connection after this many bytes of the answer's body.
-    CloseAfter(u64),
-    /// Sends nothing more after this many bytes of the answer's body, and leaves the connection open.
-    StallAfter(u64),
-    /// Cuts the answer to this many bytes with a Content-Length to match; Content-Range stays as it was.
-    Short(u64),
-    /// Sends this Content-Range in place of the true one.
-    ContentRange(String),
-    /// Sends the ETag as a weak one.
-    WeakEtag,
-    /// Sends no ETag.
-    NoEtag,
-    /// Replaces the object with these bytes first, as another writer might between two ranges of a download.
-    Replace(Vec<u8>),
-}
+use super::action::Action;
+use super::seeded::{draw, fraction};
+use crate::verb::{Named, Verb, decode};
 
 /// A fault: an action, and the requests that it meets.
 ///
-/// Without conditions it meets every request. Each fault counts the requests that fit it; where several are due for one
-/// request the one given first acts.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Without conditions it meets every request. Where several are due for one request the one given first acts.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     action: Action,
     verb: Option<Verb>,
@@ -52,12 +28,13 @@ pub struct Fault {
     key: Option<String>,
     nth: u64,
     times: u64,
+    probability: Option<f64>,
 }
 
 impl Fault {
     /// A fault that meets every request.
     pub fn new(action: Action) -> Self {
-        Self { action, verb: None, bucket: None, key: None, nth: 1, times: u64::MAX }
+        Self { action, verb: None, bucket: None, key: None, nth: 1, times: u64::MAX, probability: None }
     }
 
     /// Meets only this operation.
@@ -96,103 +73,220 @@ impl Fault {
         self
     }
 
-    fn fits(&self, verb: Verb, target: Target<'_>) -> bool {
-        let Target { bucket, key } = target;
+    /// Meets a request that fits with this probability, from 0 to 1, drawn from the schedule's seed.
+    ///
+    /// `nth` and `times` then count each request (by operation, bucket, key, and range or part) by itself: with
+    /// `times(2)` a request that is tried a third time is left alone.
+    #[must_use]
+    pub fn probability(mut self, probability: f64) -> Self {
+        self.probability = Some(probability.clamp(0.0, 1.0));
+        self
+    }
+
+    fn fits(&self, verb: Verb, named: &Named<'_>) -> bool {
+        let (bucket, key) = (named.target.bucket, named.target.key);
         self.verb.is_none_or(|wanted| wanted == verb)
             && self.bucket.as_ref().is_none_or(|wanted| wanted == bucket)
             && self.key.as_ref().is_none_or(|wanted| *wanted == decode(key))
+            && self.action.suits(verb)
+    }
+
+    /// Whether the `seen`-th request that fits is one of those meant.
+    fn acts(&self, seen: u64) -> bool {
+        seen >= self.nth && seen - self.nth < self.times
     }
 }
 
-/// Comma-separated `FIELD=VALUE`: `action=ACTION[:ARGUMENT]`, and any of `verb`, `bucket`, `key`, `nth`, `times`.
+/// Comma-separated `FIELD=VALUE`: `action=ACTION[:ARGUMENT]`, and any of `verb`, `bucket`, `key`, `nth`, `times`,
+/// `probability`.
 impl FromStr for Fault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut action = None;
-        let (mut verb, mut bucket, mut key, mut nth, mut times) = (None, None, None, None, None);
+        let mut written = Written::default();
         for field in text.split(',') {
             let (field, value) = field.split_once('=').ok_or_else(|| format!("{field:?} is not FIELD=VALUE"))?;
             let count = || value.parse::<u64>().map_err(|_| format!("{field}={value}: not a whole number"));
             match field {
-                "action" => action = Some(value.parse()?),
-                "verb" => verb = Some(value.parse()?),
-                "bucket" => bucket = Some(value.to_owned()),
-                "key" => key = Some(value.to_owned()),
-                "nth" => nth = Some(count()?),
-                "times" => times = Some(count()?),
-                _ => return Err(format!("no such field: {field}; there are action, verb, bucket, key, nth, times")),
+                "action" => value.clone_into(&mut written.action),
+                "verb" => written.verb = Some(value.to_owned()),
+                "bucket" => written.bucket = Some(value.to_owned()),
+                "key" => written.key = Some(value.to_owned()),
+                "nth" => written.nth = Some(count()?),
+                "times" => written.times = Some(count()?),
+                "probability" => {
+                    let number = value.parse().map_err(|_| format!("{field}={value}: not a number from 0 to 1"))?;
+                    written.probability = Some(number);
+                }
+                _ => {
+                    return Err(format!(
+                        "no such field: {field}; there are action, verb, bucket, key, nth, times, probability"
+                    ));
+                }
             }
         }
-        let mut fault = Self::new(action.ok_or("it lacks action=ACTION")?);
-        fault = nth.into_iter().fold(fault, Self::nth);
-        fault = times.into_iter().fold(fault, Self::times);
-        Ok(Self { verb, bucket, key, ..fault })
+        written.try_into()
     }
 }
 
-impl FromStr for Action {
+/// Faults and the seed that they are drawn from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Schedule {
+    seed: u64,
+    faults: Vec<Fault>,
+}
+
+impl Schedule {
+    /// No faults yet.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, faults: Vec::new() }
+    }
+
+    /// Adds a fault.
+    #[must_use]
+    pub fn fault(mut self, fault: Fault) -> Self {
+        self.faults.push(fault);
+        self
+    }
+}
+
+/// TOML or JSON: `seed`, a number, and `fault`, a list of tables with the fields that a [`Fault`] has as text.
+impl FromStr for Schedule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, argument) = text.split_once(':').unwrap_or((text, ""));
-        let number = || argument.parse::<u64>().map_err(|_| format!("{name} takes a whole number, as in {name}:1000"));
-        match name {
-            "status" => number()
-                .ok()
-                .and_then(|status| u16::try_from(status).ok())
-                .filter(|status| (200..600).contains(status))
-                .map(Self::Status)
-                .ok_or_else(|| "status takes an HTTP status, as in status:503".to_owned()),
-            "error-in-body" if !argument.is_empty() => Ok(Self::ErrorInBody(argument.to_owned())),
-            "delay" => Ok(Self::Delay(Duration::from_millis(number()?))),
-            "close" => Ok(Self::Close),
-            "close-answer" => Ok(Self::CloseAnswer),
-            "close-after" => Ok(Self::CloseAfter(number()?)),
-            "stall-after" => Ok(Self::StallAfter(number()?)),
-            "short" => Ok(Self::Short(number()?)),
-            "content-range" if !argument.is_empty() => Ok(Self::ContentRange(argument.to_owned())),
-            "weak-etag" => Ok(Self::WeakEtag),
-            "no-etag" => Ok(Self::NoEtag),
-            "replace" => Ok(Self::Replace(vec![b'r'; number()? as usize])),
-            _ => Err(format!(
-                "no such action: {text}; there are status:CODE, error-in-body:NAME, delay:MILLISECONDS, close, \
-                 close-answer, close-after:BYTES, stall-after:BYTES, short:BYTES, content-range:VALUE, weak-etag, \
-                 no-etag, replace:BYTES"
-            )),
-        }
+        let written: WrittenSchedule = if text.trim_start().starts_with('{') {
+            serde_json::from_str(text).map_err(|error| error.to_string())?
+        } else {
+            toml::from_str(text).map_err(|error| error.to_string())?
+        };
+        let faults =
+            written.fault.into_iter().enumerate().map(|(index, written)| {
+                Fault::try_from(written).map_err(|error| format!("fault {}: {error}", index + 1))
+            });
+        Ok(Self { seed: written.seed, faults: faults.collect::<Result<_, _>>()? })
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenSchedule {
+    #[serde(default)]
+    seed: u64,
+    #[serde(default)]
+    fault: Vec<Written>,
+}
+
+/// A fault as people write it.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    #[serde(default)]
+    action: String,
+    verb: Option<String>,
+    bucket: Option<String>,
+    key: Option<String>,
+    nth: Option<u64>,
+    times: Option<u64>,
+    probability: Option<f64>,
+}
+
+impl TryFrom<Written> for Fault {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        if written.action.is_empty() {
+            return Err("it lacks action=ACTION".to_owned());
+        }
+        if let Some(probability) = written.probability.filter(|probability| !(0.0..=1.0).contains(probability)) {
+            return Err(format!("probability={probability}: not a number from 0 to 1"));
+        }
+        let verb = written.verb.map(|verb| verb.parse()).transpose()?;
+        let mut fault = Self::new(written.action.parse()?);
+        fault = written.nth.into_iter().fold(fault, Self::nth);
+        fault = written.times.into_iter().fold(fault, Self::times);
+        fault = written.probability.into_iter().fold(fault, Self::probability);
+        Ok(Self { verb, bucket: written.bucket, key: written.key, ..fault })
+    }
+}
+
+/// What is due for one request.
+#[derive(Clone, Debug)]
+pub(crate) struct Due {
+    pub(crate) action: Action,
+    /// A number drawn for this request, for whatever the action leaves open.
+    pub(crate) draw: u64,
 }
 
 /// The faults of one server.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    armed: RwLock<Vec<Arc<Armed>>>,
+    /// Whether there are any: all that a request looks at where there are none.
+    any: AtomicBool,
+    armed: RwLock<Armed>,
+}
+
+#[derive(Debug, Default)]
+struct Armed {
+    seed: u64,
+    faults: Vec<Arc<Counted>>,
 }
 
 #[derive(Debug)]
-struct Armed {
+struct Counted {
     fault: Fault,
     seen: AtomicU64,
+    /// How often each request came, for a fault with a probability.
+    requests: Mutex<HashMap<u64, u64>>,
+}
+
+impl Counted {
+    fn new(fault: Fault) -> Arc<Self> {
+        Arc::new(Self { fault, seen: AtomicU64::new(0), requests: Mutex::default() })
+    }
 }
 
 impl Faults {
     pub(crate) fn arm(&self, fault: Fault) {
-        self.armed.write().push(Arc::new(Armed { fault, seen: AtomicU64::new(0) }));
+        self.armed.write().faults.push(Counted::new(fault));
+        self.any.store(true, Ordering::Release);
     }
 
-    pub(crate) fn clear(&self) {
-        self.armed.write().clear();
+    /// In place of all that there were.
+    pub(crate) fn set(&self, schedule: Schedule) {
+        let any = !schedule.faults.is_empty();
+        let faults = schedule.faults.into_iter().map(Counted::new).collect();
+        *self.armed.write() = Armed { seed: schedule.seed, faults };
+        self.any.store(any, Ordering::Release);
     }
 
     /// Counts a request, and says what is to happen to it.
-    pub(crate) fn due(&self, verb: Verb, target: Target<'_>) -> Option<Action> {
+    pub(crate) fn due(&self, verb: Verb, named: &Named<'_>) -> Option<Due> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let armed = self.armed.read();
         let mut due = None;
-        for armed in self.armed.read().iter().filter(|armed| armed.fault.fits(verb, target)) {
-            let seen = armed.seen.fetch_add(1, Ordering::Relaxed) + 1;
-            let acts = seen >= armed.fault.nth && seen - armed.fault.nth < armed.fault.times;
+        for (index, counted) in armed.faults.iter().enumerate().filter(|(_, armed)| armed.fault.fits(verb, named)) {
+            let drawn = |seen: u64| {
+                let (index, seen) = ((index as u64).to_le_bytes(), seen.to_le_bytes());
+                draw(armed.seed, [&index[..], &seen].into_iter().chain(named.parts(verb)))
+            };
+            let (acts, drawn) = match counted.fault.probability {
+                None => {
+                    let seen = counted.seen.fetch_add(1, Ordering::Relaxed) + 1;
+                    (counted.fault.acts(seen), drawn(seen))
+                }
+                Some(probability) => {
+                    let mut requests = counted.requests.lock();
+                    let seen = requests.entry(draw(0, named.parts(verb))).or_default();
+                    *seen += 1;
+                    let drawn = drawn(*seen);
+                    (counted.fault.acts(*seen) && fraction(drawn) < probability, crate::model::seeded::mix(drawn))
+                }
+            };
             if acts && due.is_none() {
-                due = Some(armed.fault.action.clone());
+                due = Some(Due { action: counted.fault.action.clone(), draw: drawn });
             }
         }
         due

@@ -15,7 +15,7 @@ use super::{Protocol, checksums, conditions, writable};
 use crate::store::bucket::{Condition, Stored};
 use crate::store::directory::drop_files;
 use crate::store::intake::{Intake, Received};
-use crate::store::object::{Checksum, Object, now};
+use crate::store::object::{Checksum, Head, Object, now};
 
 /// The largest body of one request: 5 GiB, as S3 has it.
 const LARGEST: i64 = 5 << 30;
@@ -66,17 +66,27 @@ impl Protocol {
         Ok(S3Response::new(output))
     }
 
-    /// Puts bytes under a key for a fault: with the object's own head, under no condition.
+    /// Puts bytes under a key that has an object, for a fault: with the object's own head, under no condition.
     pub(crate) async fn overwrite(&self, bucket: &str, key: &str, bytes: Bytes) -> io::Result<()> {
-        let gone = || io::Error::other("a fault can't replace an object that is not there or can't be written");
-        let bucket = self.store.bucket(bucket).ok_or_else(gone)?;
-        let object = bucket.find(key).ok_or_else(gone)?;
-        let stored = writable(&bucket).map_err(|_| gone())?;
+        let gone = || io::Error::other("a fault can't replace an object that is not there");
+        let object = self.store.bucket(bucket).and_then(|bucket| bucket.find(key)).ok_or_else(gone)?;
+        self.place(bucket, key, object.head.clone(), bytes).await
+    }
+
+    /// Puts bytes under a key.
+    pub(crate) async fn store_bytes(&self, bucket: &str, key: &str, bytes: Bytes) -> io::Result<()> {
+        self.place(bucket, key, Head::default(), bytes).await
+    }
+
+    async fn place(&self, bucket: &str, key: &str, head: Head, bytes: Bytes) -> io::Result<()> {
+        let closed = || io::Error::other("there is no such bucket, or it can't be written to");
+        let bucket = self.store.bucket(bucket).ok_or_else(closed)?;
+        let stored = writable(&bucket).map_err(|_| closed())?;
         let mut intake = Intake::open(&stored.shelf, self.etag, false, None)?;
         intake.push(bytes).await?;
         let received = intake.finish().await?;
         let object = Object {
-            head: object.head.clone(),
+            head,
             size: received.size,
             etag: received.etag,
             modified: now(),
@@ -84,7 +94,7 @@ impl Protocol {
             part_sizes: Vec::new(),
             content: received.content,
         };
-        stored.insert(key, object, &Condition::None).map(drop).map_err(|_| gone())
+        stored.insert(key, object, &Condition::None).map(drop).map_err(|_| closed())
     }
 
     /// Takes in a body, checking whatever was promised of it: length, MD5, checksum.

@@ -140,6 +140,18 @@ impl Stored {
         Ok(object)
     }
 
+    /// Removes every object and every upload.
+    pub(crate) fn clear(&self) {
+        let keys: Vec<_> = self.index.read().keys().map(|key| key.0.to_string()).collect();
+        for key in keys {
+            // What can't be removed from a directory stays, as any refused removal.
+            if self.remove(&key, &Condition::None).is_err() {
+                tracing::warn!(%key, "could not be removed");
+            }
+        }
+        self.uploads.lock().abort_all();
+    }
+
     /// Removes what is under `key` if the condition holds. Nothing there is no error, as in S3.
     pub(crate) fn remove(&self, key: &str, condition: &Condition) -> Result<(), Refusal> {
         let mut index = self.index.write();

@@ -94,6 +94,13 @@ impl Uploads {
         self.uploads.remove(&(key.to_owned(), id.to_owned())).map(|upload| upload.drop_parts_but(&[])).is_some()
     }
 
+    /// Drops every upload and its parts.
+    pub(crate) fn abort_all(&mut self) {
+        for upload in std::mem::take(&mut self.uploads).into_values() {
+            upload.drop_parts_but(&[]);
+        }
+    }
+
     /// Forgets an upload whose parts became an object, dropping the parts that did not.
     pub(crate) fn finish(&mut self, key: &str, id: &str, used: &[Named]) {
         if let Some(upload) = self.uploads.remove(&(key.to_owned(), id.to_owned())) {

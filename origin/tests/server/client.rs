@@ -61,14 +61,27 @@ pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     format!("?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
-/// Sends one request; an error where the connection ended before a head came.
-pub(crate) async fn try_send(
+/// Sends one request; what came back, and how the connection ended.
+pub(crate) async fn raw(
     server: &Running,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
     body: &[u8],
-) -> io::Result<Answer> {
+) -> (Vec<u8>, io::Result<()>) {
+    let mut received = Vec::new();
+    let ended = exchange(server, method, path, headers, body, &mut received).await;
+    (received, ended)
+}
+
+async fn exchange(
+    server: &Running,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+    received: &mut Vec<u8>,
+) -> io::Result<()> {
     let mut stream = TcpStream::connect(server.address()).await?;
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", server.address());
     for (name, value) in headers {
@@ -80,8 +93,19 @@ pub(crate) async fn try_send(
     head.push_str("\r\n");
     stream.write_all(head.as_bytes()).await?;
     stream.write_all(body).await?;
-    let mut received = Vec::new();
-    stream.read_to_end(&mut received).await?;
+    stream.read_to_end(received).await.map(drop)
+}
+
+/// Sends one request; an error where the connection ended before a head came.
+pub(crate) async fn try_send(
+    server: &Running,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> io::Result<Answer> {
+    let (received, ended) = raw(server, method, path, headers, body).await;
+    ended?;
     let cut = received.windows(4).position(|window| window == b"\r\n\r\n").ok_or(io::ErrorKind::UnexpectedEof)?;
     let head = std::str::from_utf8(&received[..cut]).unwrap();
     let mut lines = head.split("\r\n");

@@ -8,6 +8,7 @@ mod conditions;
 mod directory;
 mod faults;
 mod listing;
+mod model;
 mod multipart;
 mod objects;
 mod operation;

@@ -24,6 +24,21 @@ async fn what_was_done_is_counted() {
     assert_eq!(server.stats().requests_total, 0);
 }
 
+#[tokio::test]
+async fn a_test_looks_behind_the_protocol() {
+    let server = Origin::builder().anonymous(true).bucket("bucket").start().await.unwrap();
+    server.put_object("bucket", "key", "hello").await.unwrap();
+    assert!(server.put_object("nowhere", "key", "hello").await.is_err());
+    assert_eq!(get(&server, "/bucket/key", &[]).await.body, b"hello");
+    put(&server, "/bucket/other", b"there").await;
+    assert_eq!(server.object("bucket", "other").await.unwrap(), b"there");
+    assert_eq!(server.object("bucket", "nothing").await, None);
+    let begun = send(&server, "POST", "/bucket/large?uploads", &[], b"").await;
+    assert_eq!(server.open_uploads("bucket"), [("large".to_owned(), begun.one("UploadId").unwrap())]);
+    server.empty_bucket("bucket");
+    assert_eq!((server.open_uploads("bucket").len(), server.object("bucket", "key").await), (0, None));
+}
+
 #[test]
 fn the_binary_serves_and_stops() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use wirespeed_origin::{Origin, Running, Series, Tls, TlsFault, TlsVersions, synthetic_bytes};
 
-fn trusting(pem: &str) -> Arc<ClientConfig> {
+pub(crate) fn trusting(pem: &str) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(pem.as_bytes()).unwrap()).unwrap();
     let mut config = ClientConfig::builder_with_provider(rustls::crypto::aws_lc_rs::default_provider().into())
@@ -22,13 +22,18 @@ fn trusting(pem: &str) -> Arc<ClientConfig> {
     Arc::new(config)
 }
 
-struct Read {
-    body: Vec<u8>,
+pub(crate) struct Read {
+    pub(crate) body: Vec<u8>,
     kind: HandshakeKind,
     version: ProtocolVersion,
 }
 
-async fn read(server: &Running, config: &Arc<ClientConfig>, name: &str, path: &str) -> std::io::Result<Read> {
+pub(crate) async fn read(
+    server: &Running,
+    config: &Arc<ClientConfig>,
+    name: &str,
+    path: &str,
+) -> std::io::Result<Read> {
     let stream = TcpStream::connect(server.address()).await?;
     let name = ServerName::try_from(name.to_owned()).unwrap();
     let mut stream = TlsConnector::from(config.clone()).connect(name, stream).await?;

@@ -64,7 +64,10 @@ pub(super) async fn shake_hands(
                 return Err(refused(rustls::Error::General("the server's handshake has no end".to_owned())));
             }
             Step::Receive => {
-                let count = stream.read_buf(&mut (&mut received).limit(READ)).await.map_err(|error| NetFailure::broken(DURING, error))?;
+                let count = stream
+                    .read_buf(&mut (&mut received).limit(READ))
+                    .await
+                    .map_err(|error| NetFailure::broken(DURING, error))?;
                 if count == 0 {
                     let error = io::Error::from(io::ErrorKind::UnexpectedEof);
                     return Err(NetFailure::broken(DURING, error));
@@ -84,10 +87,7 @@ enum Step {
     Done,
 }
 
-fn step(
-    state: ConnectionState<'_, '_, ClientConnectionData>,
-    outgoing: &mut Vec<u8>,
-) -> Result<Step, rustls::Error> {
+fn step(state: ConnectionState<'_, '_, ClientConnectionData>, outgoing: &mut Vec<u8>) -> Result<Step, rustls::Error> {
     match state {
         ConnectionState::EncodeTlsData(mut record) => {
             let start = outgoing.len();

@@ -12,5 +12,4 @@ mod stream;
 mod trust;
 
 pub(super) use stream::TlsStream;
-pub(crate) use trust::TlsSettings;
-pub(super) use trust::Trust;
+pub(super) use trust::{TlsSettings, Trust};

@@ -14,11 +14,11 @@ use crate::net::failure::NetFailure;
 
 /// What the user says about certificates.
 #[derive(Debug, Clone)]
-pub(crate) struct TlsSettings {
+pub(in crate::net) struct TlsSettings {
     /// A PEM file of certificates to trust instead of the system's.
-    pub(crate) ca_bundle: Option<PathBuf>,
+    pub(in crate::net) ca_bundle: Option<PathBuf>,
     /// Whether a server must prove who it is.
-    pub(crate) verify: bool,
+    pub(in crate::net) verify: bool,
 }
 
 /// The TLS configuration of one client; reading the system's certificates takes milliseconds, which a

@@ -16,6 +16,7 @@ mod list;
 mod multipart;
 mod plain;
 mod reader;
+mod session;
 mod writer;
 
 pub use buckets::{BucketPage, ListedBucket, parse_list_buckets, write_create_bucket};
@@ -24,3 +25,4 @@ pub use error::{ErrorBody, parse_error};
 pub use list::{ListPage, ListedObject, StorageClass, parse_list_objects_v2};
 pub use multipart::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 pub use reader::XmlError;
+pub use session::{SessionCredentials, parse_create_session};

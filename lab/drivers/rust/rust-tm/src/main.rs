@@ -16,7 +16,7 @@ async fn fetch(client: Client, bucket: String, key: String) -> Result<u64> {
     let mut download = client.download().bucket(bucket).key(key).initiate()?;
     let mut received = 0;
     while let Some(chunk) = download.body_mut().next().await {
-        received += chunk?.data.into_bytes().len() as u64;
+        received += chunk?.data.len() as u64;
     }
     Ok(received)
 }

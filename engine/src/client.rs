@@ -6,20 +6,24 @@ use std::time::Duration;
 
 use crate::buffer;
 use crate::config::{Config, MOST_CONCURRENCY};
-use crate::credentials::{Credentials, CredentialsSource};
+use crate::credentials::{ChainSettings, Credentials, CredentialsSource, Variable};
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
-use crate::net::{ConnectionPool, Endpoint, Timeouts};
-use crate::transfer::Engine;
-use crate::transfer::bucket::{self, ListedBucket};
-use crate::transfer::delete::{self, DeleteFailure};
+use crate::net::{ConnectionPool, Endpoint};
+use crate::transfer::bucket::{self, ListBuckets};
+use crate::transfer::cleanup::UnfinishedUpload;
+use crate::transfer::copy::Copy;
+use crate::transfer::delete::{Delete, DeleteMany};
 use crate::transfer::get::Get;
 use crate::transfer::get_many::GetMany;
-use crate::transfer::head::{self, ObjectInfo};
+use crate::transfer::head::Head;
 use crate::transfer::list::List;
+use crate::transfer::presign::Presign;
 use crate::transfer::put::Put;
 use crate::transfer::put_many::PutMany;
-use crate::wire::sign::Signer;
+use crate::transfer::raw::{Method, Raw};
+use crate::transfer::uploads::{AbortUpload, ListUploads};
+use crate::transfer::{Engine, Places};
 
 /// How long pooled memory may lie idle before the system gets it back.
 const MEMORY_IDLE: Duration = Duration::from_secs(10);
@@ -65,10 +69,12 @@ impl Client {
         self.0.metrics()
     }
 
-    /// Reads an object, or a range of it.
+    /// Reads an object, or a range of it, or one of its versions.
     ///
     /// ```no_run
     /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let old = client.get("bucket", "key").version("3HL4kqtJlcpXroDTDmJ").buffer().await?;
+    /// let end = client.get("bucket", "log").suffix(64 << 10).buffer().await?;
     /// let head = client.get("bucket", "large").range(..1024).buffer().await?;
     /// let (mine, length, _) = client.get("bucket", "key").into_owned(vec![0; 4096]).await?;
     /// let info = client.get("bucket", "large").file("large.bin").await?;
@@ -135,8 +141,49 @@ impl Client {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) where there is none.
-    pub async fn head(&self, bucket: impl AsRef<str>, key: impl AsRef<str>) -> Result<ObjectInfo> {
-        head::head(&self.0, bucket.as_ref(), key.as_ref()).await
+    pub fn head(&self, bucket: impl Into<String>, key: impl Into<String>) -> Head {
+        Head::new(Arc::clone(&self.0), bucket.into(), key.into())
+    }
+
+    /// Copies an object within the server: one request up to 5 GB, by parts above.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let outcome = client.copy("bucket", "a", "other", "b").storage_class("STANDARD_IA").await?;
+    /// println!("{} in {} parts", outcome.etag.unwrap_or_default(), outcome.parts);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) where there is no source,
+    /// [`ErrorKind::Precondition`](crate::ErrorKind::Precondition) where it changed meanwhile,
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) where source and target are one object and
+    /// nothing is to change. A copy by parts that fails is aborted.
+    pub fn copy(
+        &self,
+        source_bucket: impl Into<String>,
+        source_key: impl Into<String>,
+        bucket: impl Into<String>,
+        key: impl Into<String>,
+    ) -> Copy {
+        let source = (source_bucket.into(), source_key.into());
+        Copy::new(Arc::clone(&self.0), source, (bucket.into(), key.into()))
+    }
+
+    /// Signs a URL that lets whoever has it send one request. Nothing is sent here.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// use std::time::Duration;
+    ///
+    /// let download = client.presign("bucket", "a.csv").expires_in(Duration::from_secs(600)).get().await?;
+    /// let upload = client.presign("bucket", "b.csv").content_type("text/csv").put().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn presign(&self, bucket: impl Into<String>, key: impl Into<String>) -> Presign {
+        Presign::new(Arc::clone(&self.0), bucket.into(), key.into())
     }
 
     /// Lists the keys of a bucket.
@@ -156,12 +203,22 @@ impl Client {
         List::new(Arc::clone(&self.0), bucket.into())
     }
 
-    /// Deletes an object. Deleting what does not exist succeeds, as in S3.
+    /// Deletes an object, or one version of it. Deleting what does not exist succeeds, as in S3.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let outcome = client.delete("bucket", "key").await?;
+    /// if outcome.delete_marker {
+    ///     println!("its versions are still there, behind {}", outcome.version_id.unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As their kinds say.
-    pub async fn delete(&self, bucket: impl AsRef<str>, key: impl AsRef<str>) -> Result<()> {
-        delete::delete(&self.0, bucket.as_ref(), key.as_ref()).await
+    pub fn delete(&self, bucket: impl Into<String>, key: impl Into<String>) -> Delete {
+        Delete::new(Arc::clone(&self.0), bucket.into(), key.into())
     }
 
     /// Deletes many objects, 1,000 a request, and returns those that the server would not delete.
@@ -177,8 +234,39 @@ impl Client {
     ///
     /// # Errors
     /// Where a whole request fails; some objects may be gone then.
-    pub async fn delete_many(&self, bucket: impl AsRef<str>, keys: Vec<String>) -> Result<Vec<DeleteFailure>> {
-        delete::delete_many(&self.0, bucket.as_ref(), keys).await
+    pub fn delete_many(&self, bucket: impl Into<String>, keys: Vec<String>) -> DeleteMany {
+        DeleteMany::new(Arc::clone(&self.0), bucket.into(), keys)
+    }
+
+    /// Lists multipart uploads that were begun and neither completed nor aborted. Their parts are
+    /// stored, and paid for.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let mut pages = client.list_uploads("bucket").prefix("logs/").pages();
+    /// while let Some(page) = pages.next().await {
+    ///     for upload in page?.uploads {
+    ///         client.abort_upload("bucket", &upload.key, &upload.upload_id).await?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list_uploads(&self, bucket: impl Into<String>) -> ListUploads {
+        ListUploads::new(Arc::clone(&self.0), bucket.into())
+    }
+
+    /// Aborts a multipart upload, as [`Client::list_uploads`] finds them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) where there is no such upload, or no more.
+    pub fn abort_upload(
+        &self,
+        bucket: impl Into<String>,
+        key: impl Into<String>,
+        upload_id: impl Into<String>,
+    ) -> AbortUpload {
+        AbortUpload::new(Arc::clone(&self.0), bucket.into(), key.into(), upload_id.into())
     }
 
     /// Makes a bucket in the client's region.
@@ -209,10 +297,40 @@ impl Client {
 
     /// The buckets that the credentials can see.
     ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// for bucket in client.list_buckets().prefix("logs-").await? {
+    ///     println!("{}", bucket.name);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As their kinds say.
-    pub async fn list_buckets(&self) -> Result<Vec<ListedBucket>> {
-        bucket::list(&self.0).await
+    pub fn list_buckets(&self) -> ListBuckets {
+        ListBuckets::new(Arc::clone(&self.0))
+    }
+
+    /// A request as the caller writes it, for the operations that have no verb here. Without a key it
+    /// is about the bucket, without a bucket about the service.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// use wirespeed::Method;
+    /// let tags = client.raw(Method::Get, "bucket", "key").query("tagging", "").send().await?;
+    /// println!("{}", String::from_utf8_lossy(&tags.body));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn raw(&self, method: Method, bucket: impl Into<String>, key: impl Into<String>) -> Raw {
+        Raw::new(Arc::clone(&self.0), method, bucket.into(), key.into())
+    }
+
+    /// Multipart uploads that this client began and that are neither complete nor known to be aborted: those under way,
+    /// and those that were dropped and could not be aborted. After [`Client::settle`], what is left behind.
+    pub fn unfinished_uploads(&self) -> Vec<UnfinishedUpload> {
+        self.0.cleanups.unfinished()
     }
 
     /// Waits, for at most `patience`, until what dropped operations left behind is cleaned up:
@@ -282,7 +400,27 @@ impl ClientBuilder {
         self.name("memory")
     }
 
-    /// Signs with these credentials, instead of the environment's.
+    /// Trusts the certificate authorities in this PEM file, instead of the system's.
+    pub fn ca_bundle(mut self, path: impl Into<std::path::PathBuf>) -> ClientBuilder {
+        self.config.ca_bundle = Some(path.into());
+        self.name("ca_bundle")
+    }
+
+    /// Takes any certificate for any name where `verify` is false: anybody on the way can then read
+    /// and change everything.
+    pub fn verify_tls(mut self, verify: bool) -> ClientBuilder {
+        self.config.verify_tls = verify;
+        self.name("verify_tls")
+    }
+
+    /// The profile of the AWS configuration files that settings and credentials come from; the keys of
+    /// the environment then do not count.
+    pub fn profile(mut self, name: impl Into<String>) -> ClientBuilder {
+        self.config.profile = Some(name.into());
+        self.name("profile")
+    }
+
+    /// Signs with these credentials, instead of those that would be found.
     pub fn credentials(mut self, credentials: Credentials) -> ClientBuilder {
         self.credentials = Some(CredentialsSource::Static(credentials));
         self
@@ -300,39 +438,44 @@ impl ClientBuilder {
         self
     }
 
-    /// Makes the client. Nothing is sent yet.
+    /// Makes the client. Nothing is sent and no file is read yet: a profile, and credentials that
+    /// neither the caller nor the environment gives, are looked for with the first request.
     ///
     /// # Errors
     /// [`ErrorKind::Config`](crate::ErrorKind::Config) where a setting is unusable,
-    /// [`ErrorKind::Denied`](crate::ErrorKind::Denied) where there are no credentials.
+    /// [`ErrorKind::Denied`](crate::ErrorKind::Denied) where the environment has half an access key.
     pub fn build(self) -> Result<Client> {
         let ClientBuilder { mut config, named, credentials, observer } = self;
-        let variable = |name: &str| std::env::var(name).ok();
-        config.fill_from_environment(|name| named.contains(name), variable)?;
+        let variable: Variable = Arc::new(|name| std::env::var(name).ok());
+        let mut decided: Vec<String> = config
+            .fill_from_environment(|name| named.contains(name), &*variable)?
+            .into_iter()
+            .map(str::to_owned)
+            .collect();
+        let profile_is_explicit = named.contains("profile") && config.profile.is_some();
+        decided.extend(named);
         config.keep_parts_within_memory();
+        let is_decided = |name: &str| decided.iter().any(|decided| decided == name);
         let endpoint = Endpoint::new(&config)?;
-        let credentials = credentials.unwrap_or(CredentialsSource::Environment).resolve(variable)?;
-        let signer = credentials.map(|credentials| {
-            Signer::new(
-                &credentials.access_key_id,
-                &credentials.secret_access_key,
-                credentials.session_token.as_deref(),
-                &config.region,
-                "s3",
-            )
-        });
-        let timeouts = Timeouts {
-            connect: config.connect_timeout,
-            first_byte: config.first_byte_timeout,
-            stall: config.stall_timeout,
+        let settings = ChainSettings {
+            profile: config.profile.clone(),
+            profile_is_explicit,
+            region: is_decided("region").then(|| config.region.clone()),
+            use_fips: config.use_fips_endpoint,
+            use_dual_stack: config.use_dualstack_endpoint,
         };
-        let connections = ConnectionPool::new(timeouts, config.receive_low_water, config.concurrency);
+        let source = credentials.unwrap_or(CredentialsSource::Default);
+        let identity = source.identity(settings, Arc::clone(&variable))?;
+        // What is said here leaves a profile nothing to decide, unless somebody named one.
+        let is_settled = config.profile.is_none() && is_decided("endpoint_url") && is_decided("region");
+        let places = Places::new(is_settled.then_some(endpoint), decided, variable);
+        let connections = ConnectionPool::new(&config);
         let memory = buffer::Pool::new(buffer::PoolConfig {
             retain_bytes: usize::try_from(config.memory).unwrap_or(usize::MAX),
             idle: MEMORY_IDLE,
             huge_pages: config.huge_pages,
         });
-        let engine = Engine::new(config, endpoint, signer, connections, memory, observer);
+        let engine = Engine::new(config, places, identity, connections, memory, observer);
         Ok(Client(Arc::new(engine)))
     }
 

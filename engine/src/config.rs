@@ -2,11 +2,14 @@
 //!
 //! [`CONFIG_KEYS`] is what the builder, the environment and the command line share: a setting is
 //! described once, and parsed, shown and documented from there. What was set by name wins over the
-//! environment, the environment over the default.
+//! environment, the environment over the profile (see [`PROFILE_KEYS`]), the profile over the default.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::wire::checksum::ChecksumAlgorithm;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -37,7 +40,66 @@ pub enum PayloadSigning {
     Unsigned,
 }
 
+/// The URL of an HTTP proxy. What stands before its host may be a password, and is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProxyUrl(String);
+
+impl ProxyUrl {
+    /// `http://proxy:3128`, `http://user:password@proxy:3128`, or without the scheme.
+    ///
+    /// # Errors
+    /// Why it is no such URL, without showing it.
+    pub fn new(text: &str) -> Result<ProxyUrl, String> {
+        let url = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+        let uri: http::Uri = url.parse().map_err(|_| "it is not a URL such as http://proxy:3128")?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some(scheme) => return Err(format!("{scheme} proxies are not supported, only http:// ones")),
+            None => return Err("it is not a URL such as http://proxy:3128".to_owned()),
+        }
+        if uri.host().is_none_or(str::is_empty) {
+            return Err("it names no host".to_owned());
+        }
+        Ok(ProxyUrl(url))
+    }
+
+    /// With the password, if it has one.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.rsplit_once('@') {
+            Some((_, host)) => write!(f, "http://{host}"),
+            None => f.write_str(&self.0),
+        }
+    }
+}
+
+impl fmt::Debug for ProxyUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProxyUrl({self})")
+    }
+}
+
+/// Whether requests to directory buckets (S3 Express One Zone) are signed with the credentials of a
+/// session, which CreateSession gives out for some minutes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExpressSessions {
+    /// On AWS.
+    Auto,
+    /// Also on a custom endpoint, for buckets whose names end as those of directory buckets do.
+    Always,
+    /// Never: every request is signed with the client's own credentials, which takes longer to check.
+    Never,
+}
+
 /// What is in effect for a client. Sizes are bytes.
+///
+/// This is what the builder and the environment say. What only the profile says is read with the first
+/// request, and is not shown here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
@@ -47,6 +109,16 @@ pub struct Config {
     pub region: String,
     /// How a bucket is named in a request.
     pub addressing_style: AddressingStyle,
+    /// The profile of the AWS configuration files; `None` is `default`.
+    pub profile: Option<String>,
+    /// Whether AWS is reached by the names that have IPv6 addresses too.
+    pub use_dualstack_endpoint: bool,
+    /// Whether AWS is reached by its FIPS 140 endpoints.
+    pub use_fips_endpoint: bool,
+    /// Whether AWS is reached through S3 Transfer Acceleration.
+    pub use_accelerate_endpoint: bool,
+    /// Whether directory buckets are used with session credentials.
+    pub express_sessions: ExpressSessions,
     /// Requests in flight at once, over all operations of the client.
     pub concurrency: usize,
     /// The length of one range of a download and of one part of an upload.
@@ -65,6 +137,18 @@ pub struct Config {
     pub max_attempts: u32,
     /// Whether the bytes of an upload are covered by the request's signature.
     pub payload_signing: PayloadSigning,
+    /// The checksum that uploads carry; `None` for none.
+    pub checksum_algorithm: Option<ChecksumAlgorithm>,
+    /// Whether whole downloads are checked against the object's own checksum.
+    pub verify_checksums: bool,
+    /// A PEM file of the certificate authorities to trust; `None` is the system's.
+    pub ca_bundle: Option<PathBuf>,
+    /// Whether a server must prove who it is. Without it TLS protects nothing.
+    pub verify_tls: bool,
+    /// The proxy that TLS goes through.
+    pub https_proxy: Option<ProxyUrl>,
+    /// What goes straight all the same: names, suffixes, addresses and networks, separated by commas.
+    pub no_proxy: Option<String>,
     /// The mark for `SO_RCVLOWAT` while a body is outstanding; 0 leaves the socket alone.
     pub receive_low_water: u64,
     /// Whether pooled memory asks the kernel for huge pages.
@@ -77,6 +161,11 @@ impl Default for Config {
             endpoint_url: None,
             region: "us-east-1".to_owned(),
             addressing_style: AddressingStyle::Auto,
+            profile: None,
+            use_dualstack_endpoint: false,
+            use_fips_endpoint: false,
+            use_accelerate_endpoint: false,
+            express_sessions: ExpressSessions::Auto,
             concurrency: 32,
             part_size: 8 * MIB,
             multipart_threshold: 16 * MIB,
@@ -86,6 +175,12 @@ impl Default for Config {
             stall_timeout: Duration::from_secs(20),
             max_attempts: 5,
             payload_signing: PayloadSigning::Auto,
+            checksum_algorithm: Some(ChecksumAlgorithm::Crc64Nvme),
+            verify_checksums: true,
+            ca_bundle: None,
+            verify_tls: true,
+            https_proxy: None,
+            no_proxy: None,
             receive_low_water: MIB,
             huge_pages: true,
         }
@@ -127,22 +222,54 @@ impl Config {
         self.multipart_threshold = self.multipart_threshold.min((self.memory / 2).max(5 * MIB));
     }
 
-    /// Takes from the environment what was not set by name.
+    /// Takes from the environment what was not set by name; the names of what it took.
     pub(crate) fn fill_from_environment(
         &mut self,
         is_set: impl Fn(&str) -> bool,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<()> {
+    ) -> Result<Vec<&'static str>> {
+        let mut taken = Vec::new();
         for key in CONFIG_KEYS.iter().filter(|key| !is_set(key.name)) {
             let found =
                 key.environment.iter().find_map(|name| Some((name, variable(name).filter(|value| !value.is_empty())?)));
             if let Some((name, value)) = found {
                 key.apply(self, &value, name)?;
+                taken.push(key.name);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Takes from a profile what neither a name nor the environment decided. `property` looks a
+    /// property up, by its name in the file; `source` says whose it is.
+    pub(crate) fn fill_from_profile(
+        &mut self,
+        is_decided: impl Fn(&str) -> bool,
+        property: impl Fn(&str) -> Option<String>,
+        source: &str,
+    ) -> Result<()> {
+        for (name, properties) in PROFILE_KEYS.iter().filter(|(name, _)| !is_decided(name)) {
+            let found = properties.iter().find_map(|called| Some((called, property(called)?)));
+            let key = CONFIG_KEYS.iter().find(|key| key.name == *name);
+            if let (Some((called, value)), Some(key)) = (found, key) {
+                key.apply(self, value.trim(), &format!("{called} of {source}"))?;
             }
         }
         Ok(())
     }
 }
+
+/// The settings that a profile of the AWS configuration files can make, and its names for them:
+/// `s3.x` is the property `x` indented under `s3`, and `services.s3.x` that of the profile's services
+/// section.
+pub(crate) const PROFILE_KEYS: &[(&str, &[&str])] = &[
+    ("endpoint_url", &["services.s3.endpoint_url", "endpoint_url"]),
+    ("region", &["region"]),
+    ("addressing_style", &["s3.addressing_style"]),
+    ("use_dualstack_endpoint", &["use_dualstack_endpoint", "s3.use_dualstack_endpoint"]),
+    ("use_fips_endpoint", &["use_fips_endpoint"]),
+    ("use_accelerate_endpoint", &["s3.use_accelerate_endpoint"]),
+];
 
 /// One setting: its names, its meaning, and how it is read and shown.
 #[derive(Debug, Clone, Copy)]
@@ -159,8 +286,11 @@ pub struct ConfigKey {
 
 impl ConfigKey {
     fn apply(&self, config: &mut Config, value: &str, given_as: &str) -> Result<()> {
-        (self.read)(config, value)
-            .map_err(|why| Error::new(ErrorKind::Config, format!("{given_as} cannot be {value:?}: {why}")))
+        (self.read)(config, value).map_err(|why| {
+            // What stands before an @ may be a password.
+            let shown = if value.contains('@') { "what it is".to_owned() } else { format!("{value:?}") };
+            Error::new(ErrorKind::Config, format!("{given_as} cannot be {shown}: {why}"))
+        })
     }
 }
 
@@ -181,8 +311,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         environment: &["AWS_REGION", "AWS_DEFAULT_REGION"],
         help: "region that requests are signed for",
         read: |config, value| {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-            if value.is_empty() || !value.bytes().all(plain) {
+            if !is_region(value) {
                 return Err("a region is letters, digits and dashes, such as eu-central-1".into());
             }
             config.region = value.to_owned();
@@ -208,6 +337,68 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
                 AddressingStyle::Auto => "auto",
                 AddressingStyle::Path => "path",
                 AddressingStyle::Virtual => "virtual",
+            }
+            .to_owned()
+        },
+    },
+    ConfigKey {
+        name: "profile",
+        environment: &["AWS_PROFILE", "AWS_DEFAULT_PROFILE"],
+        help: "profile of the AWS configuration files that settings and credentials come from",
+        read: |config, value| {
+            config.profile = Some(value.to_owned()).filter(|name| !name.is_empty());
+            Ok(())
+        },
+        show: |config| config.profile.clone().unwrap_or_default(),
+    },
+    ConfigKey {
+        name: "use_dualstack_endpoint",
+        environment: &["AWS_USE_DUALSTACK_ENDPOINT"],
+        help: "whether AWS is reached by names that have IPv6 addresses too: true or false",
+        read: |config, value| {
+            config.use_dualstack_endpoint = switch(value)?;
+            Ok(())
+        },
+        show: |config| config.use_dualstack_endpoint.to_string(),
+    },
+    ConfigKey {
+        name: "use_fips_endpoint",
+        environment: &["AWS_USE_FIPS_ENDPOINT"],
+        help: "whether AWS is reached by its FIPS endpoints: true or false",
+        read: |config, value| {
+            config.use_fips_endpoint = switch(value)?;
+            Ok(())
+        },
+        show: |config| config.use_fips_endpoint.to_string(),
+    },
+    ConfigKey {
+        name: "use_accelerate_endpoint",
+        environment: &["WIRESPEED_USE_ACCELERATE_ENDPOINT"],
+        help: "whether AWS is reached through S3 Transfer Acceleration: true or false",
+        read: |config, value| {
+            config.use_accelerate_endpoint = switch(value)?;
+            Ok(())
+        },
+        show: |config| config.use_accelerate_endpoint.to_string(),
+    },
+    ConfigKey {
+        name: "express_sessions",
+        environment: &["WIRESPEED_EXPRESS_SESSIONS"],
+        help: "whether directory buckets are used with session credentials: auto (on AWS), always, never",
+        read: |config, value| {
+            config.express_sessions = match value {
+                "auto" => ExpressSessions::Auto,
+                "always" => ExpressSessions::Always,
+                "never" => ExpressSessions::Never,
+                _ => return Err("it is one of auto, always, never".into()),
+            };
+            Ok(())
+        },
+        show: |config| {
+            match config.express_sessions {
+                ExpressSessions::Auto => "auto",
+                ExpressSessions::Always => "always",
+                ExpressSessions::Never => "never",
             }
             .to_owned()
         },
@@ -315,6 +506,78 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         },
     },
     ConfigKey {
+        name: "checksum_algorithm",
+        environment: &["WIRESPEED_CHECKSUM_ALGORITHM", "AWS_REQUEST_CHECKSUM_CALCULATION"],
+        help: "checksum that uploads carry: crc64nvme, crc32, crc32c, sha256 or none",
+        read: |config, value| {
+            config.checksum_algorithm = match value.to_ascii_lowercase().as_str() {
+                // The second variable's words: none of this client's uploads requires a checksum.
+                "none" | "when_required" => None,
+                "when_supported" => Some(ChecksumAlgorithm::Crc64Nvme),
+                name => match ChecksumAlgorithm::named(name) {
+                    Some(algorithm) => Some(algorithm),
+                    None => return Err("it is one of crc64nvme, crc32, crc32c, sha256, none".into()),
+                },
+            };
+            Ok(())
+        },
+        show: |config| config.checksum_algorithm.map_or("none", ChecksumAlgorithm::name).to_owned(),
+    },
+    ConfigKey {
+        name: "verify_checksums",
+        environment: &["WIRESPEED_VERIFY_CHECKSUMS", "AWS_RESPONSE_CHECKSUM_VALIDATION"],
+        help: "whether whole downloads are checked against the object's checksum: true or false",
+        read: |config, value| {
+            config.verify_checksums = match value.to_ascii_lowercase().as_str() {
+                "true" | "when_supported" => true,
+                "false" | "when_required" => false,
+                _ => return Err("it is true or false".into()),
+            };
+            Ok(())
+        },
+        show: |config| config.verify_checksums.to_string(),
+    },
+    ConfigKey {
+        name: "ca_bundle",
+        environment: &["AWS_CA_BUNDLE"],
+        help: "PEM file of the certificate authorities to trust; the system's where it is not given",
+        read: |config, value| {
+            config.ca_bundle = (!value.is_empty()).then(|| value.into());
+            Ok(())
+        },
+        show: |config| config.ca_bundle.as_ref().map(|path| path.display().to_string()).unwrap_or_default(),
+    },
+    ConfigKey {
+        name: "verify_tls",
+        environment: &["WIRESPEED_VERIFY_TLS"],
+        help: "whether a server must prove who it is: true or false",
+        read: |config, value| {
+            config.verify_tls = value.parse().map_err(|_| "it is true or false")?;
+            Ok(())
+        },
+        show: |config| config.verify_tls.to_string(),
+    },
+    ConfigKey {
+        name: "https_proxy",
+        environment: &["HTTPS_PROXY", "https_proxy"],
+        help: "HTTP proxy that TLS goes through, by CONNECT",
+        read: |config, value| {
+            config.https_proxy = if value.is_empty() { None } else { Some(ProxyUrl::new(value)?) };
+            Ok(())
+        },
+        show: |config| config.https_proxy.as_ref().map(ProxyUrl::to_string).unwrap_or_default(),
+    },
+    ConfigKey {
+        name: "no_proxy",
+        environment: &["NO_PROXY", "no_proxy"],
+        help: "hosts that are reached without the proxy, separated by commas",
+        read: |config, value| {
+            config.no_proxy = (!value.is_empty()).then(|| value.to_owned());
+            Ok(())
+        },
+        show: |config| config.no_proxy.clone().unwrap_or_default(),
+    },
+    ConfigKey {
         name: "receive_low_water",
         environment: &["WIRESPEED_RECEIVE_LOW_WATER"],
         help: "bytes that must have arrived before a body wakes its reader; 0 for any",
@@ -335,6 +598,17 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         show: |config| config.huge_pages.to_string(),
     },
 ];
+
+/// Whether the text can be a region's name: it stands in signatures and in the names of hosts.
+pub(crate) fn is_region(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    (1..=63).contains(&text.len()) && text.bytes().all(plain)
+}
+
+/// AWS's tools write `true` in any case.
+fn switch(value: &str) -> Result<bool, String> {
+    value.to_ascii_lowercase().parse().map_err(|_| "it is true or false".to_owned())
+}
 
 fn number(value: &str, least: u64, most: u64) -> Result<u64, String> {
     match value.parse::<u64>() {
@@ -381,7 +655,13 @@ mod tests {
 
     #[test]
     fn every_setting_reads_back_what_it_shows() {
-        let config = Config { endpoint_url: Some("http://h:1".into()), ..Config::default() };
+        let config = Config {
+            endpoint_url: Some("http://h:1".into()),
+            profile: Some("p".into()),
+            use_fips_endpoint: true,
+            express_sessions: ExpressSessions::Always,
+            ..Config::default()
+        };
         let mut again = Config::default();
         for (name, value) in config.entries() {
             again.set(name, &value).unwrap();
@@ -401,6 +681,41 @@ mod tests {
         config.fill_from_environment(|name| name == "region", variable).unwrap();
         assert_eq!(config.region, "eu-west-1");
         assert_eq!(config.part_size, 16 * MIB);
+    }
+
+    #[test]
+    fn a_profile_decides_what_nothing_else_did() {
+        let mut config = Config::default();
+        let property = |name: &str| match name {
+            "region" => Some("eu-south-1".to_owned()),
+            "endpoint_url" => Some("http://h:1".to_owned()),
+            "services.s3.endpoint_url" => Some("http://h:2".to_owned()),
+            "s3.addressing_style" => Some("virtual".to_owned()),
+            "use_fips_endpoint" => Some("True".to_owned()),
+            _ => None,
+        };
+        config.fill_from_profile(|name| name == "region", property, "the profile p").unwrap();
+        assert_eq!(config.region, "us-east-1");
+        assert_eq!(config.endpoint_url.as_deref(), Some("http://h:2"));
+        assert_eq!(config.addressing_style, AddressingStyle::Virtual);
+        assert!(config.use_fips_endpoint);
+        let wrong = |name: &str| (name == "s3.addressing_style").then(|| "round".to_owned());
+        let error = Config::default().fill_from_profile(|_| false, wrong, "the profile p").unwrap_err().to_string();
+        assert!(error.contains("s3.addressing_style of the profile p cannot be \"round\""), "{error}");
+        for (name, _) in PROFILE_KEYS {
+            assert!(CONFIG_KEYS.iter().any(|key| key.name == *name), "{name}");
+        }
+    }
+
+    #[test]
+    fn checksums_are_turned_off_in_the_words_of_other_clients() {
+        let mut config = Config::default();
+        let variable = |name: &str| name.starts_with("AWS_RE").then(|| "WHEN_REQUIRED".to_owned());
+        config.fill_from_environment(|name| name == "region", variable).unwrap();
+        assert_eq!((config.checksum_algorithm, config.verify_checksums), (None, false));
+        config.set("checksum_algorithm", "SHA256").unwrap();
+        assert_eq!(config.checksum_algorithm, Some(ChecksumAlgorithm::Sha256));
+        assert!(config.set("checksum_algorithm", "md5").is_err());
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct Metrics {
     pub requests: u64,
     /// Requests that were a second or later attempt.
     pub retries: u64,
+    /// HEADs sent beside a download, for the checksum of its object; they are in `requests` too.
+    pub checksum_heads: u64,
     /// Connections made.
     pub connections_opened: u64,
     /// Connections open and waiting for a request.
@@ -98,6 +100,7 @@ impl Progress {
 pub(crate) struct Counters {
     pub(crate) requests: AtomicU64,
     pub(crate) retries: AtomicU64,
+    pub(crate) checksum_heads: AtomicU64,
     pub(crate) bytes_received: AtomicU64,
     pub(crate) bytes_sent: AtomicU64,
 }
@@ -112,6 +115,7 @@ impl Counters {
         Metrics {
             requests: read(&self.requests),
             retries: read(&self.retries),
+            checksum_heads: read(&self.checksum_heads),
             bytes_received: read(&self.bytes_received),
             bytes_sent: read(&self.bytes_sent),
             ..Metrics::default()

@@ -1,6 +1,8 @@
 //! Memory from the kernel ([`Mapping`]) and from the allocator ([`Heap`]).
 //!
-//! Both are owned by exactly one value, are never initialised here, and go back when it is dropped.
+//! Both are owned by exactly one value, come as zeros, and go back when it is dropped. Zeros cost a
+//! mapping nothing, since the kernel gives no other pages, and the allocator little: what it gives is
+//! tiny, or its own mapping.
 
 use std::alloc::Layout;
 use std::io;
@@ -19,11 +21,11 @@ unsafe impl Send for Heap {}
 unsafe impl Sync for Heap {}
 
 impl Heap {
-    /// Allocates `len` uninitialised bytes, `len` above 0. Fails when the allocator has none.
+    /// Allocates `len` zeroed bytes, `len` above 0. Fails when the allocator has none.
     pub(super) fn new(len: usize, align: usize) -> io::Result<Heap> {
         let layout = Layout::from_size_align(len.max(1), align).map_err(|_| refused(len, None))?;
         // SAFETY: the layout's size is not 0.
-        let start = unsafe { std::alloc::alloc(layout) };
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
         match NonNull::new(start) {
             Some(start) => Ok(Heap { start, layout }),
             None => Err(refused(len, None)),

@@ -1,13 +1,13 @@
 //! Slots: unique pieces of a target, filled from the front.
 
 use super::target::Memory;
+use crate::sync::Arc;
 use bytes::BufMut;
 use bytes::buf::UninitSlice;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
 /// A unique piece of a [`Target`](super::Target): received into from the front, never past its end.
 ///
@@ -77,6 +77,23 @@ impl Slot {
         let taken = bytes.len().min(self.remaining());
         BufMut::put_slice(self, &bytes[..taken]);
         taken
+    }
+
+    /// The bytes not yet filled, for a writer that needs ordinary memory, as a cipher does. What lies
+    /// there is of no meaning; it counts as filled once [`Slot::advance`] says so.
+    pub fn unfilled(&mut self) -> &mut [u8] {
+        let length = self.remaining();
+        // SAFETY: inside the memory, only this slot can reach these bytes, and it is mutably borrowed
+        // as long as the slice is. They are initialised: every origin's memory is when it comes (an
+        // owner's by its type, a mapping's and the heap's as zeros), and nothing un-initialises it.
+        unsafe { std::slice::from_raw_parts_mut(self.at(self.filled), length) }
+    }
+
+    /// The first `count` bytes of [`Slot::unfilled`] have been written; more than there are count as
+    /// all of them.
+    pub fn advance(&mut self, count: usize) {
+        debug_assert!(count <= self.remaining());
+        self.filled += count.min(self.remaining());
     }
 
     /// Reads from `file` at `offset` bytes, at most `max` bytes and at most what has room, in one

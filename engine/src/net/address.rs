@@ -62,3 +62,39 @@ impl AddressBook {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book(age: Duration) -> (AddressBook, Authority) {
+        let book = AddressBook::default();
+        let name = Authority { host: "bucket.example".to_owned(), port: 443, secure: true };
+        let addresses = (1..=3).map(|last| SocketAddr::from(([10, 0, 0, last], 443))).collect();
+        let resolved = Instant::now().checked_sub(age).unwrap();
+        book.lock().insert(name.clone(), Entry { addresses, next: 0, resolved });
+        (book, name)
+    }
+
+    #[tokio::test]
+    async fn connections_begin_at_each_address_in_turn_and_know_them_all() {
+        let (book, name) = book(Duration::ZERO);
+        let mut firsts = Vec::new();
+        for _ in 0..6 {
+            let addresses = book.addresses(&name).await.unwrap();
+            assert_eq!(addresses.len(), 3, "the others are for when the first is down");
+            firsts.push(addresses[0].ip().to_string());
+        }
+        assert_eq!(firsts, ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.1", "10.0.0.2", "10.0.0.3"]);
+    }
+
+    #[test]
+    fn addresses_grow_old_and_are_forgotten_after_a_failure() {
+        let (old, name) = book(FRESH_FOR + Duration::from_millis(1));
+        assert!(old.known(&name).is_none());
+        let (fresh, name) = book(Duration::ZERO);
+        assert!(fresh.known(&name).is_some());
+        fresh.forget(&name);
+        assert!(fresh.known(&name).is_none());
+    }
+}

@@ -11,20 +11,22 @@
 
 use std::future::poll_fn;
 use std::io::IoSlice;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::BufMut;
-
+use super::endpoint::Authority;
 use super::failure::NetFailure;
 use super::pool::SocketShare;
 use super::socket::HAS_LOW_WATER_MARK;
-use super::transport::Transport;
+use super::transport::{Room, Transport};
 use super::watchdog::Watchdog;
 use crate::buffer::Slot;
+use crate::wire::checksum::{ChecksumAlgorithm, Sum, Summer};
 use crate::wire::chunked::ChunkedDecoder;
 use crate::wire::request::Method;
 use crate::wire::response::{BodyLength, ResponseHead, parse_response};
+use crate::wire::trailer::{PIECE, write_piece_head, write_trailer};
 
 /// How much of a body is handed to the kernel in one call, before other connections have their turn:
 /// a near server takes in whole parts at once, which then lie in its queue until they have left the
@@ -73,6 +75,7 @@ pub(crate) enum BodyLeft {
 }
 
 pub(crate) struct Connection {
+    authority: Arc<Authority>,
     transport: Transport,
     timeouts: Timeouts,
     low_water: u64,
@@ -89,6 +92,8 @@ pub(crate) struct Connection {
     answered: bool,
     /// The request was cut short: the answer came first, and the connection cannot be used again.
     cut_short: bool,
+    /// Some of the request under way has been sent.
+    begun: bool,
     /// Interim answers to the request under way.
     interim: u32,
     idle_since: Instant,
@@ -97,12 +102,14 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(super) fn new(
+        authority: Arc<Authority>,
         transport: Transport,
         timeouts: Timeouts,
         low_water: u64,
         socket_share: SocketShare,
     ) -> Connection {
         let mut connection = Connection {
+            authority,
             transport,
             timeouts,
             low_water: if HAS_LOW_WATER_MARK { low_water } else { 0 },
@@ -117,12 +124,23 @@ impl Connection {
             exchanges: 0,
             answered: false,
             cut_short: false,
+            begun: false,
             interim: 0,
             idle_since: Instant::now(),
             socket_share,
         };
         connection.count_socket_memory();
         connection
+    }
+
+    /// Who it was made to.
+    pub(super) fn authority(&self) -> &Arc<Authority> {
+        &self.authority
+    }
+
+    /// Whether requests for `authority` may go on it: a bucket may have moved since it was made.
+    pub(crate) fn is_to(&self, authority: &Arc<Authority>) -> bool {
+        Arc::ptr_eq(&self.authority, authority) || self.authority == *authority
     }
 
     /// Notes how much the kernel may hold for this connection by now.
@@ -144,7 +162,11 @@ impl Connection {
 
     /// Whether the last exchange ended cleanly and another may follow.
     pub(crate) fn is_reusable(&self) -> bool {
-        self.keep_alive && !self.cut_short && self.body == BodyLeft::Bytes(0) && self.consumed == self.input.len()
+        self.keep_alive
+            && !self.cut_short
+            && self.body == BodyLeft::Bytes(0)
+            && self.consumed == self.input.len()
+            && !self.transport.is_worn()
     }
 
     /// Free from now on.
@@ -153,12 +175,12 @@ impl Connection {
     }
 
     /// Whether the server still keeps it open, so that a request can be spent on it.
-    pub(crate) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&mut self) -> bool {
         self.idle_since.elapsed() < IDLE_FOR && self.transport.is_quiet()
     }
 
     /// The same for one that was kept for the next request and has probably just been used.
-    pub(crate) fn is_fresh(&self) -> bool {
+    pub(crate) fn is_fresh(&mut self) -> bool {
         self.idle_since.elapsed() < SURELY_OPEN || self.is_open()
     }
 
@@ -169,28 +191,71 @@ impl Connection {
     /// Sends the head in the scratch and the body. Returns early, without an error, when the server
     /// answers before it has the whole body: the answer says why.
     pub(crate) async fn send(&mut self, body: &[u8]) -> Result<(), NetFailure> {
+        self.begin_request();
+        if self.send_piece(body).await? {
+            self.cut_short = false;
+        }
+        Ok(())
+    }
+
+    /// The same in the `aws-chunked` framing: each piece is summed just before it is sent, so that the
+    /// body is read from memory once, and the sum follows the last. `None` where the server answered
+    /// before it had all of it.
+    pub(crate) async fn send_summed(
+        &mut self,
+        body: &[u8],
+        algorithm: ChecksumAlgorithm,
+    ) -> Result<Option<Sum>, NetFailure> {
+        self.begin_request();
+        let mut summer = Summer::new(algorithm);
+        for (index, piece) in body.chunks(PIECE).enumerate() {
+            summer.update(piece);
+            write_piece_head(&mut self.head, piece.len(), index == 0);
+            if !self.send_piece(piece).await? {
+                return Ok(None);
+            }
+            self.head.clear();
+            tokio::task::yield_now().await;
+        }
+        let sum = summer.finish();
+        write_trailer(&mut self.head, &sum, body.is_empty());
+        if !self.send_piece(&[]).await? {
+            return Ok(None);
+        }
+        self.cut_short = false;
+        Ok(Some(sum))
+    }
+
+    fn begin_request(&mut self) {
         self.watchdog.moved();
         self.cut_short = true;
+        self.begun = false;
         self.answered = false;
         self.interim = 0;
         self.input.clear();
         self.consumed = 0;
         self.transport.expect_nothing_yet();
+    }
+
+    /// Sends what is in the scratch, and then `body`. `false`: the server answered first.
+    async fn send_piece(&mut self, body: &[u8]) -> Result<bool, NetFailure> {
         let total = self.head.len() + body.len();
         let mut sent = 0;
-        while sent < total {
+        while sent < total || self.transport.has_unsent() {
             match poll_fn(|cx| self.poll_send(cx, body, sent)).await? {
-                Some(count) => sent += count,
+                Some(count) => {
+                    sent += count;
+                    self.begun = true;
+                }
                 None if self.only_interim().await? => {}
-                None => return Ok(()),
+                None => return Ok(false),
             }
             self.watchdog.moved();
             if sent < total {
                 tokio::task::yield_now().await;
             }
         }
-        self.cut_short = false;
-        Ok(())
+        Ok(true)
     }
 
     /// What the server said before it had the whole request: `true` when it was nothing final, such as
@@ -218,16 +283,17 @@ impl Connection {
         let body_left = &body_left[..body_left.len().min(SEND_AT_ONCE)];
         let pieces = [IoSlice::new(head_left), IoSlice::new(body_left)];
         let pieces = match (head_left, body_left) {
+            ([], []) => &[],
             ([], _) => &pieces[1..],
             (_, []) => &pieces[..1],
             _ => &pieces[..],
         };
         match self.transport.poll_send(cx, pieces) {
-            Poll::Ready(Ok(0)) => Poll::Ready(Err(self.ended("sending the request", None))),
+            Poll::Ready(Ok(0)) if !pieces.is_empty() => Poll::Ready(Err(self.ended("sending the request", None))),
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(Some(count))),
             Poll::Ready(Err(error)) => {
                 // A server that refuses a body answers, then resets: the answer is worth reading.
-                if sent > 0 && self.transport.poll_spoken(cx).is_ready() {
+                if self.begun && self.transport.poll_spoken(cx).is_ready() {
                     return Poll::Ready(Ok(None));
                 }
                 Poll::Ready(Err(self.ended("sending the request", Some(error))))
@@ -356,7 +422,7 @@ impl Connection {
     /// Returns how many; 0 is the end of a body without a length.
     pub(crate) async fn receive_body(&mut self, slot: &mut Slot, most: u64) -> Result<u64, NetFailure> {
         let BodyLeft::Bytes(left) = self.body else { return self.receive_unmeasured(slot, most).await };
-        let wanted = left.min(most).min(slot.remaining_mut() as u64);
+        let wanted = left.min(most).min(slot.remaining() as u64);
         if wanted == 0 {
             return Ok(0);
         }
@@ -392,7 +458,7 @@ impl Connection {
     /// A body whose length nobody has said, through the connection's input.
     async fn receive_unmeasured(&mut self, slot: &mut Slot, most: u64) -> Result<u64, NetFailure> {
         let mut arrived = Vec::new();
-        let most = most.min(slot.remaining_mut() as u64);
+        let most = most.min(slot.remaining() as u64);
         let count = self.receive_some(&mut arrived, most).await?;
         if count > most {
             // More than the head promised: the caller must not believe any of it.
@@ -453,7 +519,7 @@ impl Connection {
     }
 
     fn poll_body(&mut self, cx: &mut Context<'_>, slot: &mut Slot, wanted: usize) -> Poll<Result<usize, NetFailure>> {
-        match self.transport.poll_receive(cx, (&mut *slot).limit(wanted)) {
+        match self.transport.poll_receive(cx, Room::Slot(slot, wanted)) {
             Poll::Ready(Ok(0)) => Poll::Ready(Err(NetFailure::Broken { during: "receiving the body", source: None })),
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(NetFailure::broken("receiving the body", error))),
@@ -485,7 +551,7 @@ impl Connection {
     /// Raises the mark to what is worth waking for, unless it has just been lowered.
     fn raise_mark(&mut self, wanted: u64) {
         let left = match self.body {
-            BodyLeft::Bytes(left) => left.min(wanted),
+            BodyLeft::Bytes(left) => left.saturating_sub(self.transport.taken_in() as u64).min(wanted),
             BodyLeft::Chunks | BodyLeft::UntilClose => return,
         };
         let mark = self.low_water.min(left);
@@ -514,7 +580,7 @@ impl Connection {
         patience: Duration,
     ) -> Poll<Result<usize, NetFailure>> {
         self.lower_mark();
-        match self.transport.poll_receive(cx, (&mut self.input).limit(ask)) {
+        match self.transport.poll_receive(cx, Room::Input(&mut self.input, ask)) {
             Poll::Ready(Ok(count)) => Poll::Ready(Ok(count)),
             Poll::Ready(Err(error)) => Poll::Ready(Err(self.ended(during, Some(error)))),
             Poll::Pending => match self.watchdog.poll(cx, patience) {

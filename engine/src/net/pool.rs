@@ -16,8 +16,11 @@ use super::address::AddressBook;
 use super::connection::{Connection, IDLE_FOR, Timeouts};
 use super::endpoint::Authority;
 use super::failure::NetFailure;
+use super::proxy::Proxies;
 use super::socket;
+use super::tls::{TlsSettings, TlsStream, Trust};
 use super::transport::Transport;
+use crate::config::{Config, ProxyUrl};
 
 /// The least that one of several addresses is given to answer.
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
@@ -39,6 +42,8 @@ const NEAR_RECEIVE_BUFFER: usize = 4 << 20;
 
 pub(crate) struct ConnectionPool {
     timeouts: Timeouts,
+    trust: Trust,
+    proxies: Proxies,
     low_water: u64,
     /// Idle connections kept for one authority.
     keep: usize,
@@ -52,11 +57,19 @@ pub(crate) struct ConnectionPool {
 }
 
 impl ConnectionPool {
-    pub(crate) fn new(timeouts: Timeouts, low_water: u64, keep: usize) -> ConnectionPool {
+    pub(crate) fn new(config: &Config) -> ConnectionPool {
+        let tls = TlsSettings { ca_bundle: config.ca_bundle.clone(), verify: config.verify_tls };
+        let https_proxy = config.https_proxy.as_ref().map(ProxyUrl::expose);
         ConnectionPool {
-            timeouts,
-            low_water,
-            keep,
+            timeouts: Timeouts {
+                connect: config.connect_timeout,
+                first_byte: config.first_byte_timeout,
+                stall: config.stall_timeout,
+            },
+            trust: Trust::new(tls),
+            proxies: Proxies::new(https_proxy, config.no_proxy.as_deref()),
+            low_water: config.receive_low_water,
+            keep: config.concurrency,
             addresses: AddressBook::default(),
             idle: Mutex::new(HashMap::new()),
             opened: AtomicU64::new(0),
@@ -82,40 +95,42 @@ impl ConnectionPool {
     }
 
     /// An open connection: an idle one, or else a new one.
-    pub(crate) async fn take(&self, authority: &Authority) -> Result<Connection, NetFailure> {
-        while let Some(connection) = self.pop(authority) {
+    pub(crate) async fn take(&self, authority: &Arc<Authority>) -> Result<Connection, NetFailure> {
+        while let Some(mut connection) = self.pop(authority) {
             if connection.is_open() {
                 return Ok(connection);
             }
         }
-        self.connect(authority).await
+        // Boxed: most requests need no new connection, and should not carry the making of one.
+        Box::pin(self.connect(authority)).await
     }
 
     /// A new connection, whatever is idle: for what a stale one could not do.
-    pub(crate) async fn connect(&self, authority: &Authority) -> Result<Connection, NetFailure> {
-        let connected = self.reach(authority).await;
-        let stream = match connected {
-            Ok(stream) => stream,
-            Err(failure) => {
-                self.addresses.forget(authority);
-                return Err(failure);
+    pub(crate) async fn connect(&self, authority: &Arc<Authority>) -> Result<Connection, NetFailure> {
+        let stream = match self.proxies.to(authority) {
+            None => self.reach(authority).await?,
+            Some(proxy) => {
+                let mut stream = self.reach(&proxy.authority).await?;
+                self.in_time("asking the proxy for a tunnel", proxy.tunnel(authority, &mut stream)).await?;
+                stream
             }
         };
         self.opened.fetch_add(1, Ordering::Relaxed);
+        let transport = if authority.secure { self.secure(authority, stream).await? } else { Transport::Plain(stream) };
         let share = SocketShare::new(Arc::clone(&self.socket_memory));
-        Ok(Connection::new(Transport::Plain(stream), self.timeouts, self.low_water, share))
+        Ok(Connection::new(Arc::clone(authority), transport, self.timeouts, self.low_water, share))
     }
 
     /// Keeps the connection for another request, if another may follow on it.
-    pub(crate) fn put_back(&self, authority: &Authority, mut connection: Connection) {
+    pub(crate) fn put_back(&self, mut connection: Connection) {
         if !connection.is_reusable() {
             return;
         }
         connection.count_socket_memory();
         let mut idle = self.lock();
-        let kept = match idle.get_mut(authority) {
+        let kept = match idle.get_mut(&**connection.authority()) {
             Some(kept) => kept,
-            None => idle.entry(authority.clone()).or_default(),
+            None => idle.entry(Authority::clone(connection.authority())).or_default(),
         };
         if kept.len() < self.keep {
             kept.push(connection);
@@ -135,7 +150,31 @@ impl ConnectionPool {
         self.lock().get_mut(authority)?.pop()
     }
 
+    async fn secure(&self, authority: &Authority, stream: TcpStream) -> Result<Transport, NetFailure> {
+        let connecting = TlsStream::connect(&self.trust, &authority.host, stream);
+        Ok(Transport::Tls(Box::new(self.in_time("making the TLS handshake", connecting).await?)))
+    }
+
+    async fn in_time<T>(
+        &self,
+        during: &'static str,
+        step: impl Future<Output = Result<T, NetFailure>>,
+    ) -> Result<T, NetFailure> {
+        let after = self.timeouts.connect;
+        tokio::time::timeout(after, step).await.unwrap_or(Err(NetFailure::TimedOut { during, after }))
+    }
+
+    /// Connects to one of the name's addresses; when none can be reached, the name is asked for again
+    /// the next time.
     async fn reach(&self, authority: &Authority) -> Result<TcpStream, NetFailure> {
+        let reached = self.try_addresses(authority).await;
+        if reached.is_err() {
+            self.addresses.forget(authority);
+        }
+        reached
+    }
+
+    async fn try_addresses(&self, authority: &Authority) -> Result<TcpStream, NetFailure> {
         let addresses = self.addresses.addresses(authority).await?;
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
         // One address that swallows packets must not use up the time of the others.

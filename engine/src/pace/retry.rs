@@ -6,8 +6,9 @@
 //! quota's figures are those of the AWS SDKs' standard retry mode: 500 tokens, 5 for a retry, 10
 //! after a timeout, 1 back for a first-attempt success.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+
+use crate::sync::atomic::{AtomicI64, Ordering};
 
 const QUOTA: i64 = 500;
 const RETRY_COST: i64 = 5;
@@ -26,6 +27,9 @@ pub(crate) enum Retry {
     Never,
     /// A reused connection turned out to be closed: at once, on a new one, at no cost.
     AtOnce,
+    /// What was wrong with the request has been put right; it has been tried too often already where the
+    /// policy is asked.
+    Remedied,
     /// A passing fault.
     Backoff,
     /// A passing fault that has already cost its whole timeout.
@@ -47,7 +51,7 @@ impl RetryPolicy {
     /// How long to wait before attempt `attempts + 1`, or `None` to give up after `attempts`.
     pub(crate) fn next(&self, retry: Retry, attempts: u32) -> Option<Duration> {
         let (cost, first_cap, at_least) = match retry {
-            Retry::Never => return None,
+            Retry::Never | Retry::Remedied => return None,
             Retry::AtOnce => return Some(Duration::ZERO),
             Retry::Backoff => (RETRY_COST, FIRST_CAP, Duration::ZERO),
             Retry::AfterTimeout => (TIMEOUT_COST, FIRST_CAP, Duration::ZERO),

@@ -1,41 +1,59 @@
 //! The verbs: each drives a plan through `pace` and `net`.
 //!
-//! One file a verb. [`Engine`] is what they share: where requests go, who signs them, the connections,
-//! the memory and the budget. A verb is a builder; what it runs is plain async code over
+//! One file a verb. [`Engine`] is what they share: where requests go and who signs them ([`place`]), the
+//! connections, the memory and the budget. A verb is a builder; what it runs is plain async code over
 //! [`request`], which sends one request and judges its answer. Bytes pass from the socket into
 //! the slot that a part was given ([`part`]), and nowhere else.
 
+mod body;
 pub(crate) mod bucket;
-mod cleanup;
+pub(crate) mod checksum;
+pub(crate) mod cleanup;
+pub(crate) mod copy;
 pub(crate) mod delete;
 pub(crate) mod file;
 pub(crate) mod get;
 pub(crate) mod get_many;
 pub(crate) mod head;
 pub(crate) mod list;
+mod lost_answer;
 pub(crate) mod many;
+mod multipart;
+pub(crate) mod options;
 mod ordered;
+pub(crate) mod pages;
 mod part;
+mod place;
+pub(crate) mod presign;
 pub(crate) mod put;
 pub(crate) mod put_many;
+pub(crate) mod put_options;
+mod put_stream;
+pub(crate) mod raw;
+mod read_options;
 mod refusal;
+mod remedy;
 mod request;
+pub(crate) mod stream;
 mod upload;
+pub(crate) mod uploads;
 mod version;
 mod workers;
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use checksum::{Acceptance, Sizes};
 use cleanup::Cleanups;
+pub(crate) use place::Places;
 
 use crate::buffer;
 use crate::config::Config;
+use crate::credentials::{Clock, Identity};
 use crate::error::Result;
 use crate::metrics::{Counters, Metrics, Observer};
-use crate::net::{ConnectionPool, Endpoint};
+use crate::net::ConnectionPool;
 use crate::pace::Pace;
-use crate::wire::sign::Signer;
 
 /// How often idle connections and memory are looked through.
 const TICK: Duration = Duration::from_secs(5);
@@ -43,22 +61,25 @@ const TICK: Duration = Duration::from_secs(5);
 /// What all verbs of one client share.
 pub(crate) struct Engine {
     pub(crate) config: Config,
-    pub(crate) endpoint: Endpoint,
-    pub(crate) signer: Option<Signer>,
+    pub(crate) places: Places,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) clock: Clock,
     pub(crate) connections: ConnectionPool,
     pub(crate) memory: buffer::Pool,
     pub(crate) pace: Pace,
     pub(crate) counters: Counters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) cleanups: Cleanups,
+    pub(crate) acceptance: Acceptance,
+    pub(crate) sizes: Sizes,
     ticking: std::sync::atomic::AtomicBool,
 }
 
 impl Engine {
     pub(crate) fn new(
         config: Config,
-        endpoint: Endpoint,
-        signer: Option<Signer>,
+        places: Places,
+        identity: Identity,
         connections: ConnectionPool,
         memory: buffer::Pool,
         observer: Option<Arc<dyn Observer>>,
@@ -66,13 +87,16 @@ impl Engine {
         Engine {
             pace: Pace::new(&config),
             config,
-            endpoint,
-            signer,
+            places,
+            identity: Arc::new(identity),
+            clock: Clock::default(),
             connections,
             memory,
             counters: Counters::default(),
             observer,
             cleanups: Cleanups::default(),
+            acceptance: Acceptance::default(),
+            sizes: Sizes::unknown(),
             ticking: std::sync::atomic::AtomicBool::new(false),
         }
     }

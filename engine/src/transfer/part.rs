@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Engine;
+use super::checksum::{Check, PartSums};
 use super::file::FileWriter;
 use super::refusal::Failure;
 use super::request::{Attempts, Call, Exchange, Subject, short_body};
@@ -44,6 +45,7 @@ pub(crate) struct Source {
     pub(crate) subject: Subject,
     pub(crate) version: Version,
     pub(crate) progress: Option<Progress>,
+    pub(crate) check: Check,
 }
 
 impl Source {
@@ -56,6 +58,7 @@ impl Source {
         kept: &mut Option<Connection>,
     ) -> Result<()> {
         let mut next = range.start;
+        let mut sums = self.check.begin();
         let (mut attempts, mut exchange) = match begun {
             Some(begun) => (begun.attempts, Some(begun.exchange)),
             None => (Attempts::new(), None),
@@ -74,11 +77,12 @@ impl Source {
                         self.ask(&(next..range.end), &attempts, kept).await?
                     }
                 };
-                self.receive(exchange, &mut next, range.end, &mut sink, kept).await
+                self.receive(exchange, &mut next, range.end, &mut sink, &mut sums, kept).await
             };
             match attempt.await {
                 Ok(()) => {
                     attempts.succeeded(&self.engine);
+                    self.check.add(range.start, sums);
                     return Ok(());
                 }
                 Err(failure) => {
@@ -135,20 +139,31 @@ impl Source {
         next: &mut u64,
         end: u64,
         sink: &mut Sink,
+        sums: &mut PartSums,
         kept: &mut Option<Connection>,
     ) -> Result<(), Failure> {
         let begin = *next;
         while *next < end {
             let moved = match sink {
-                Sink::Memory(slot) => exchange.connection.receive_body(slot, end - *next).await?,
+                Sink::Memory(slot) => {
+                    let before = slot.filled().len();
+                    let moved = exchange.connection.receive_body(slot, end - *next).await?;
+                    sums.update(&slot.filled()[before..], &self.check);
+                    moved
+                }
                 Sink::File(file, origin) => {
                     let offset = *next - *origin;
                     let stage = self.stage(&mut exchange, end - *next).await?;
                     let moved = stage.filled().len() as u64;
+                    sums.update(stage.filled(), &self.check);
                     file.write_at(stage, offset).await.map_err(Failure::never)?;
                     moved
                 }
-                Sink::Discard => self.stage(&mut exchange, end - *next).await?.filled().len() as u64,
+                Sink::Discard => {
+                    let stage = self.stage(&mut exchange, end - *next).await?;
+                    sums.update(stage.filled(), &self.check);
+                    stage.filled().len() as u64
+                }
             };
             if moved == 0 {
                 return Err(short_body(exchange.connection.body_left()));
@@ -229,11 +244,19 @@ impl Default for RangeText {
 impl RangeText {
     /// `range` must not be empty.
     pub(crate) fn write(&mut self, range: &Range<u64>) -> &str {
+        self.format(format_args!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
+    }
+
+    /// The last `length` bytes, which must be some.
+    pub(crate) fn write_suffix(&mut self, length: u64) -> &str {
+        self.format(format_args!("bytes=-{length}"))
+    }
+
+    fn format(&mut self, text: std::fmt::Arguments<'_>) -> &str {
         use std::io::Write;
         let mut rest = &mut self.text[..];
-        let last = range.end.saturating_sub(1);
         // 48 bytes hold the longest text there can be, so this cannot fail.
-        let _ = write!(rest, "bytes={}-{last}", range.start);
+        let _ = rest.write_fmt(text);
         let used = 48 - rest.len();
         std::str::from_utf8(&self.text[..used]).unwrap_or_default()
     }
@@ -247,6 +270,7 @@ mod tests {
     fn the_longest_range_fits() {
         let mut text = RangeText::default();
         assert_eq!(text.write(&(0..1)), "bytes=0-0");
+        assert_eq!(RangeText::default().write_suffix(u64::MAX), "bytes=-18446744073709551615");
         assert_eq!(
             RangeText::default().write(&(u64::MAX - 1..u64::MAX)),
             "bytes=18446744073709551614-18446744073709551614"

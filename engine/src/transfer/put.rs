@@ -7,10 +7,12 @@ use bytes::Bytes;
 
 use super::Engine;
 use super::file::SourceFile;
+use super::put_options::{PutOptions, Written, put_methods};
 use super::request::Subject;
 use super::upload::{Content, Upload};
 use crate::error::Result;
 use crate::metrics::Progress;
+use crate::wire::checksum::{Checksum, ChecksumAlgorithm};
 
 /// What the server says of an object that it has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,25 +24,48 @@ pub struct PutOutcome {
     pub version_id: Option<String>,
     /// How many requests carried the body.
     pub parts: u32,
+    /// The checksum of the whole object that was sent with it. `None` where none was, and of an object in
+    /// parts with SHA-256, of which S3 keeps a composite.
+    pub checksum: Option<Checksum>,
 }
 
 /// A PUT that has not been sent; made by [`Client::put`](crate::Client::put).
 #[must_use = "nothing is sent until a source is chosen"]
 pub struct Put {
-    engine: Arc<Engine>,
-    bucket: String,
-    key: String,
-    progress: Option<Progress>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) bucket: String,
+    pub(super) key: String,
+    pub(super) progress: Option<Progress>,
+    pub(super) checksum: Option<ChecksumAlgorithm>,
+    pub(super) options: PutOptions,
+    /// How large an object of unknown length is expected to be.
+    pub(super) expected_size: u64,
 }
+
+put_methods!(Put, this => this.options);
 
 impl Put {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Put {
-        Put { engine, bucket, key, progress: None }
+        let checksum = engine.config.checksum_algorithm;
+        Put { engine, bucket, key, progress: None, checksum, options: PutOptions::default(), expected_size: 0 }
+    }
+
+    /// The checksum that goes with the bytes, or `None` for none; otherwise as `checksum_algorithm` is
+    /// set. The server refuses bytes that do not agree with it, and keeps it.
+    pub fn checksum(mut self, algorithm: impl Into<Option<ChecksumAlgorithm>>) -> Put {
+        self.checksum = algorithm.into();
+        self
     }
 
     /// Counts bytes as the server accepts them, a part at a time.
     pub fn progress(mut self, progress: Progress) -> Put {
         self.progress = Some(progress);
+        self
+    }
+
+    /// All options at once, in the place of those that were set so far.
+    pub fn options(mut self, options: PutOptions) -> Put {
+        self.options = options;
         self
     }
 
@@ -67,12 +92,22 @@ impl Put {
     }
 
     async fn run(self, content: Content) -> Result<PutOutcome> {
-        let subject = Subject::key(&self.engine, "put", &self.bucket, &self.key)?;
+        let subject = self.subject()?;
         let engine = Arc::clone(&self.engine);
-        let upload = Upload { engine: self.engine, subject: subject.clone(), content, progress: self.progress };
+        let upload = self.upload(subject.clone(), content);
         let mut kept = None;
         let outcome = upload.run(&mut kept).await?;
         engine.put_back(&subject, kept);
         Ok(outcome)
+    }
+
+    pub(super) fn subject(&self) -> Result<Subject> {
+        Ok(Subject::key(&self.engine, "put", &self.bucket, &self.key)?.with(self.options.attached()))
+    }
+
+    pub(super) fn upload(self, subject: Subject, content: Content) -> Upload {
+        let written = Written::new(&self.options);
+        let (checksum, progress) = (self.checksum, self.progress);
+        Upload { engine: self.engine, subject, content, checksum, written, progress }
     }
 }

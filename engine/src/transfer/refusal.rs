@@ -1,10 +1,14 @@
 //! Why an attempt failed, and whether another may succeed: the server's refusals and the network's
 //! failures, each turned into the engine's one error and a verdict.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use super::head::parse_http_date;
+use super::remedy::Remedy;
+use crate::config::is_region;
+use crate::credentials::{TOLERATED, seconds_between};
 use crate::error::{Error, ErrorKind};
-use crate::net::NetFailure;
+use crate::net::{NetFailure, region_of_host};
 use crate::pace::Retry;
 use crate::wire::response::ResponseHead;
 use crate::wire::xml::ErrorBody;
@@ -46,11 +50,16 @@ impl From<NetFailure> for Failure {
             NetFailure::Stale => (ErrorKind::Connection, Retry::AtOnce, None),
             NetFailure::Broken { .. } => (ErrorKind::Connection, Retry::Backoff, None),
             NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
-            NetFailure::Malformed(_) => (
-                ErrorKind::Protocol,
+            NetFailure::Tls { .. } => (ErrorKind::Connection, Retry::Never, failure.tls_hint()),
+            NetFailure::Proxy { .. } => (
+                ErrorKind::Connection,
                 Retry::Never,
-                Some("check that the endpoint URL is that of an S3 server over plain HTTP"),
+                Some("check HTTPS_PROXY, or name the endpoint's host in NO_PROXY to go straight"),
             ),
+            NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
+            NetFailure::Malformed(_) => {
+                (ErrorKind::Protocol, Retry::Never, Some("check that the endpoint URL is that of an S3 server"))
+            }
         };
         let mut error = Error::new(kind, failure.to_string());
         if let Some(hint) = hint {
@@ -65,6 +74,10 @@ pub(crate) struct Refusal {
     pub(crate) status: u16,
     request_id: Option<String>,
     region: Option<String>,
+    /// The server's clock.
+    date: Option<SystemTime>,
+    /// The host that a redirect names.
+    elsewhere: Option<String>,
     retry_after: Option<Duration>,
     object_size: Option<u64>,
 }
@@ -75,8 +88,36 @@ impl Refusal {
             status: head.status,
             request_id: head.request_id.map(str::to_owned),
             region: head.bucket_region.map(str::to_owned),
+            date: head.date.and_then(parse_http_date).map(SystemTime::from),
+            elsewhere: head.location.and_then(host_of).map(str::to_owned),
             retry_after: head.retry_after.and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs),
             object_size: head.unsatisfied_range,
+        }
+    }
+
+    /// What could be put right so that the same request succeeds.
+    pub(super) fn remedy(&self, document: Option<&ErrorBody>, signed_at: SystemTime) -> Option<Remedy> {
+        let code = document.map_or("", |body| body.code.as_str());
+        match (self.status, code) {
+            // A HEAD has no document: the region alone says what is wrong.
+            (301 | 307, _) | (400, "" | "AuthorizationHeaderMalformed") => {
+                let named = self.region.clone().or_else(|| document?.region.clone());
+                let host = || self.elsewhere.as_deref().or_else(|| document?.endpoint.as_deref());
+                let region = named.or_else(|| host().and_then(region_of_host).map(str::to_owned))?;
+                // It will stand in a host's name and in a signature.
+                is_region(&region).then_some(Remedy::Region(region))
+            }
+            (_, "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired") => Some(Remedy::Credentials),
+            (_, "RequestTimeTooSkewed" | "RequestExpired") => {
+                let said = document.and_then(|body| body.server_time.as_deref()?.parse::<jiff::Timestamp>().ok());
+                said.map(SystemTime::from).or(self.date).map(Remedy::Clock)
+            }
+            // A signature from a wrong time can look wrong or forbidden.
+            (403, "" | "AccessDenied" | "SignatureDoesNotMatch" | "InvalidSignatureException") => {
+                let tolerated = i64::try_from(TOLERATED.as_secs()).unwrap_or(i64::MAX);
+                self.date.filter(|date| seconds_between(signed_at, *date).abs() > tolerated).map(Remedy::Clock)
+            }
+            _ => None,
         }
     }
 
@@ -110,8 +151,22 @@ impl Refusal {
 
 /// A failure that came as the body of a 200, as CompleteMultipartUpload's and copies' may.
 pub(crate) fn failed_inside_success(body: ErrorBody) -> Failure {
-    let refusal = Refusal { status: 200, request_id: None, region: None, retry_after: None, object_size: None };
+    let refusal = Refusal {
+        status: 200,
+        request_id: None,
+        region: None,
+        date: None,
+        elsewhere: None,
+        retry_after: None,
+        object_size: None,
+    };
     refusal.judge(Some(body))
+}
+
+/// The host of an absolute URL.
+fn host_of(url: &str) -> Option<&str> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    rest.split(['/', ':', '?', '#']).next()
 }
 
 struct Verdict {
@@ -167,7 +222,8 @@ fn verdict(status: u16, code: &str) -> Verdict {
             "the bucket is elsewhere",
             Some("set --region or --endpoint-url to where it is"),
         ),
-        (304 | 412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
+        (304, _) => new(K::Precondition, Retry::Never, "the object has not changed (not modified)", None),
+        (412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
         (401, _) => new(K::Denied, Retry::Never, "the server wants credentials", None),
         (403, _) => new(
             K::Denied,
@@ -188,6 +244,52 @@ fn verdict(status: u16, code: &str) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn refused(status: u16, region: Option<&str>, elsewhere: Option<&str>) -> Refusal {
+        Refusal {
+            status,
+            request_id: None,
+            region: region.map(str::to_owned),
+            date: None,
+            elsewhere: elsewhere.map(str::to_owned),
+            retry_after: None,
+            object_size: None,
+        }
+    }
+
+    #[test]
+    fn a_region_is_taken_from_wherever_it_stands_and_only_if_it_is_one() {
+        let remedy = |refusal: &Refusal, body: Option<&ErrorBody>| match refusal.remedy(body, SystemTime::now()) {
+            Some(Remedy::Region(region)) => Some(region),
+            _ => None,
+        };
+        let malformed = |region: Option<&str>| ErrorBody {
+            code: "AuthorizationHeaderMalformed".into(),
+            region: region.map(str::to_owned),
+            ..ErrorBody::default()
+        };
+        let redirect = ErrorBody {
+            code: "TemporaryRedirect".into(),
+            endpoint: Some("bkt.s3-eu-west-1.amazonaws.com".into()),
+            ..ErrorBody::default()
+        };
+        let other = ErrorBody { code: "InvalidArgument".into(), ..ErrorBody::default() };
+        for (refusal, body, expected) in [
+            (refused(301, Some("eu-west-1"), None), None, Some("eu-west-1")),
+            (refused(400, Some("eu-west-1"), None), None, Some("eu-west-1")),
+            (refused(400, None, None), Some(&malformed(Some("garage"))), Some("garage")),
+            (refused(307, None, None), Some(&redirect), Some("eu-west-1")),
+            (refused(307, None, Some("bkt.s3.eu-west-2.amazonaws.com")), None, Some("eu-west-2")),
+            (refused(307, None, Some("elsewhere.example")), None, None),
+            (refused(400, Some("eu-west-1"), None), Some(&other), None),
+            (refused(404, Some("eu-west-1"), None), None, None),
+            (refused(301, Some("evil.example/"), None), None, None),
+            (refused(400, None, None), Some(&malformed(Some("a.b"))), None),
+            (refused(301, Some(""), None), None, None),
+        ] {
+            assert_eq!(remedy(&refusal, body).as_deref(), expected, "{}", refusal.status);
+        }
+    }
 
     #[test]
     fn what_passes_is_retried_and_what_does_not_is_not() {

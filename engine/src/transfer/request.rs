@@ -9,17 +9,26 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Instrument;
 
 use super::Engine;
+use super::options::Attached;
+use super::place::{Place, Standing};
 use super::refusal::{Failure, Refusal, failed_inside_success};
+use super::remedy::Sent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
-use crate::net::{BodyLeft, Connection, Location, NetFailure, check_bucket, check_key};
+use crate::net::{BodyLeft, Connection, NetFailure, check_bucket, check_key};
 use crate::pace::{MemoryPermit, RequestPermit, Retry};
+use crate::wire::checksum::{ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload, Request, write_request};
 use crate::wire::response::ResponseHead;
+use crate::wire::trailer::framed_length;
 use crate::wire::xml::{XmlError, parse_error};
 
 /// S3's error documents are under 1 KiB; what is longer is not one.
 const ERROR_DOCUMENT: usize = 64 * 1024;
+
+/// A bucket can be elsewhere, the clock wrong and the credentials expired, each once; and each remedy
+/// can come while another is under way.
+const MOST_REMEDIES: u32 = 4;
 
 /// What an operation is about: a bucket, or a key in it.
 #[derive(Clone)]
@@ -27,7 +36,10 @@ pub(crate) struct Subject {
     pub(crate) operation: &'static str,
     pub(crate) bucket: Arc<str>,
     pub(crate) key: String,
-    pub(crate) location: Arc<Location>,
+    /// Where the bucket is, as far as is known when a request is sent.
+    pub(crate) place: Arc<Place>,
+    /// What every request made for it carries.
+    attached: Option<Arc<Attached>>,
 }
 
 impl Subject {
@@ -39,22 +51,34 @@ impl Subject {
 
     pub(crate) fn bucket(engine: &Engine, operation: &'static str, bucket: &str) -> Result<Subject> {
         check_bucket(bucket).map_err(|error| error.with_context(operation, "", ""))?;
-        Ok(Subject {
-            operation,
-            bucket: bucket.into(),
-            key: String::new(),
-            location: Arc::new(engine.endpoint.locate(bucket)),
-        })
+        let place = engine.places.of(bucket);
+        Ok(Subject::at(operation, &place))
     }
 
     pub(crate) fn service(engine: &Engine, operation: &'static str) -> Subject {
-        Subject { operation, bucket: "".into(), key: String::new(), location: Arc::new(engine.endpoint.locate("")) }
+        Subject::at(operation, &engine.places.of(""))
+    }
+
+    /// Whatever is at a place.
+    pub(crate) fn at(operation: &'static str, place: &Arc<Place>) -> Subject {
+        Subject {
+            operation,
+            bucket: Arc::clone(place.bucket()),
+            key: String::new(),
+            place: Arc::clone(place),
+            attached: None,
+        }
     }
 
     /// The same bucket, another key.
     pub(crate) fn with_key(&self, key: &str) -> Result<Subject> {
         check_key(key).map_err(|error| error.with_context(self.operation, &self.bucket, ""))?;
         Ok(Subject { key: key.to_owned(), ..self.clone() })
+    }
+
+    /// The same, whose requests carry this.
+    pub(crate) fn with(self, attached: Option<Arc<Attached>>) -> Subject {
+        Subject { attached, ..self }
     }
 
     /// What a log shows around everything that is done for this operation.
@@ -79,20 +103,36 @@ pub(crate) struct Call<'a> {
     pub(crate) headers: &'a [(&'a str, &'a str)],
     pub(crate) body: &'a [u8],
     pub(crate) payload: Payload,
+    /// The body is summed while it is sent, and the sum follows it.
+    pub(crate) trailer: Option<ChecksumAlgorithm>,
     /// The body of the answer will be received into a slot.
     pub(crate) into_slot: bool,
+    /// A question of a few bytes beside a transfer that has its places already: it takes none, and
+    /// waits for none.
+    pub(crate) beside: bool,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn new(method: Method) -> Call<'a> {
-        Call { method, query: &[], headers: &[], body: &[], payload: Payload::Empty, into_slot: false }
+        Call {
+            method,
+            query: &[],
+            headers: &[],
+            body: &[],
+            payload: Payload::Empty,
+            trailer: None,
+            into_slot: false,
+            beside: false,
+        }
     }
 }
 
 /// A request whose answer has begun: the body is still on the connection.
 pub(crate) struct Exchange {
     pub(crate) connection: Connection,
-    /// `None` while the exchange waits for memory.
+    /// The sum that followed the body.
+    pub(crate) sent_sum: Option<Sum>,
+    /// `None` while the exchange waits for memory, and where it took no place.
     permit: Option<RequestPermit>,
     operation: &'static str,
     status: u16,
@@ -149,36 +189,42 @@ impl Engine {
         kept: &mut Option<Connection>,
         accept: impl FnOnce(&ResponseHead<'_>) -> Result<T, Failure>,
     ) -> Result<(Exchange, T), Failure> {
-        let permit = self.pace.admission.request().await;
-        let authority = &subject.location.authority;
+        let place = async || match call.beside {
+            true => None,
+            false => Some(self.pace.admission.request().await),
+        };
+        let mut permit = place().await;
+        let standing = match subject.place.settled(self.clock.now()) {
+            Some(standing) => standing,
+            None => {
+                // What settles it may need a place in flight itself.
+                drop(permit);
+                let standing = Box::pin(self.standing(subject)).await.map_err(Failure::never)?;
+                permit = place().await;
+                standing
+            }
+        };
+        let authority = &standing.location.authority;
+        let still_open = kept.as_mut().is_some_and(|kept| kept.is_to(authority) && kept.is_fresh());
         let mut connection = match kept.take() {
-            _ if attempts.wants_new_connection() => self.connections.connect(authority).await?,
-            Some(connection) if connection.is_fresh() => connection,
+            _ if attempts.wants_new_connection() => Box::pin(self.connections.connect(authority)).await?,
+            Some(connection) if still_open => connection,
             _ => self.connections.take(authority).await?,
         };
-        let request = Request {
-            method: call.method,
-            host: &subject.location.host_header,
-            path_prefix: &subject.location.path_prefix,
-            key: &subject.key,
-            query: call.query,
-            headers: call.headers,
-            content_length: match call.method {
-                Method::Put | Method::Post => Some(call.body.len() as u64),
-                _ => None,
-            },
-            payload: call.payload,
-        };
-        let head = connection.head_scratch();
-        write_request(head, &request, self.signer.as_ref(), SystemTime::now()).map_err(|error| {
-            Failure::never(Error::new(ErrorKind::Config, format!("the request cannot be sent: {error}")))
-        })?;
+        let signed_at = self.clock.now();
+        write_head(connection.head_scratch(), subject, call, &standing, signed_at)?;
         Counters::add(&self.counters.requests, 1);
         if attempts.made() > 1 {
             Counters::add(&self.counters.retries, 1);
         }
         let started = self.observer.as_ref().map(|_| Instant::now());
-        connection.send(call.body).await?;
+        let sent_sum = match call.trailer {
+            Some(algorithm) => connection.send_summed(call.body, algorithm).await?,
+            None => {
+                connection.send(call.body).await?;
+                None
+            }
+        };
         Counters::add(&self.counters.bytes_sent, call.body.len() as u64);
         let (status, read) = connection
             .receive_head(call.method, call.into_slot, |head| {
@@ -195,10 +241,14 @@ impl Engine {
         }
         let timing = started.map(|started| Timing { started, first_byte: started.elapsed() });
         let operation = subject.operation;
-        let exchange = Exchange { connection, permit: Some(permit), operation, status, timing };
+        let exchange = Exchange { connection, sent_sum, permit, operation, status, timing };
         match read {
             Ok(accepted) => Ok((exchange, accepted?)),
-            Err(refusal) => Err(self.refused(exchange, refusal, kept).await),
+            Err(refusal) => {
+                // Boxed: most requests succeed, and should not carry what else may come of them.
+                let sent = Sent { subject, standing, signed_at };
+                Err(Box::pin(self.refused(exchange, refusal, &sent, kept)).await)
+            }
         }
     }
 
@@ -224,6 +274,7 @@ impl Engine {
         self: &Arc<Engine>,
         mut exchange: Exchange,
         refusal: Refusal,
+        sent: &Sent<'_>,
         kept: &mut Option<Connection>,
     ) -> Failure {
         let document = match exchange.connection.receive_document(ERROR_DOCUMENT).await {
@@ -234,7 +285,12 @@ impl Engine {
             // The status alone still says what happened.
             Ok(None) | Err(_) => None,
         };
+        let remedy = refusal.remedy(document.as_ref(), sent.signed_at);
         let failure = refusal.judge(document);
+        let failure = match remedy {
+            Some(remedy) => self.remedied(remedy, failure, sent).await,
+            None => failure,
+        };
         if matches!(failure.retry, Retry::Throttled(_)) {
             self.pace.throttled();
         }
@@ -242,9 +298,9 @@ impl Engine {
     }
 
     /// Returns a kept connection to the pool, for others.
-    pub(crate) fn put_back(&self, subject: &Subject, kept: Option<Connection>) {
+    pub(crate) fn put_back(&self, _subject: &Subject, kept: Option<Connection>) {
         if let Some(connection) = kept {
-            self.connections.put_back(&subject.location.authority, connection);
+            self.connections.put_back(connection);
         }
     }
 
@@ -286,6 +342,36 @@ impl Engine {
     }
 }
 
+/// Writes the head of the request, signed for the time `signed_at`.
+fn write_head(
+    head: &mut Vec<u8>,
+    subject: &Subject,
+    call: &Call<'_>,
+    standing: &Standing,
+    signed_at: SystemTime,
+) -> Result<(), Failure> {
+    let attached = subject.attached.as_ref().map(|attached| attached.beside(call));
+    let (query, headers) = attached.as_ref().map_or((call.query, call.headers), |(query, headers)| (query, headers));
+    let request = Request {
+        method: call.method,
+        host: &standing.location.host_header,
+        path_prefix: &standing.location.path_prefix,
+        key: &subject.key,
+        query,
+        headers,
+        content_length: match call.method {
+            Method::Put | Method::Post => Some(match call.trailer {
+                Some(algorithm) => framed_length(call.body.len() as u64, algorithm),
+                None => call.body.len() as u64,
+            }),
+            _ => None,
+        },
+        payload: call.payload,
+    };
+    write_request(head, &request, standing.signer.as_deref(), signed_at)
+        .map_err(|error| Failure::never(Error::new(ErrorKind::Config, format!("the request cannot be sent: {error}"))))
+}
+
 /// An answer that says nothing beyond its head.
 pub(crate) fn head_only<H>(_document: Vec<u8>, head: H) -> Result<H, XmlError> {
     Ok(head)
@@ -307,12 +393,14 @@ pub(crate) struct Attempts {
     /// All requests, those on connections that turned out to be closed included.
     tries: u32,
     new_connection: bool,
+    /// Requests sent again because something about all of them was put right.
+    remedies: u32,
     started: Instant,
 }
 
 impl Attempts {
     pub(crate) fn new() -> Attempts {
-        Attempts { made: 0, tries: 0, new_connection: false, started: Instant::now() }
+        Attempts { made: 0, tries: 0, new_connection: false, remedies: 0, started: Instant::now() }
     }
 
     pub(crate) fn begin(&mut self) {
@@ -349,6 +437,12 @@ impl Attempts {
     /// Waits until it is time for the next attempt, or gives the failure back when there is to be
     /// none.
     pub(crate) async fn after(&mut self, engine: &Engine, failure: Failure) -> Result<(), Failure> {
+        if failure.retry == Retry::Remedied && self.remedies < MOST_REMEDIES {
+            self.remedies += 1;
+            self.made -= 1;
+            tracing::debug!(error = %failure.error, "put right, trying again");
+            return Ok(());
+        }
         // A connection that was new cannot have been closed while idle.
         let retry = match failure.retry {
             Retry::AtOnce if self.new_connection => Retry::Backoff,

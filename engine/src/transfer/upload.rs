@@ -13,29 +13,27 @@ use bytes::Bytes;
 use tracing::Instrument;
 
 use super::Engine;
-use super::cleanup::Cleanup;
-use super::file::{SourceFile, on_blocking_thread};
-use super::head::head_as;
-use super::part::reserve;
+use super::body::{PartBody, Wants};
+use super::checksum::Carriage;
+use super::file::SourceFile;
+use super::lost_answer::{LostAnswer, etag_of, find};
+use super::multipart::{Completing, SentPart, StartedUpload};
+use super::options::Borrowed;
 use super::put::PutOutcome;
-use super::refusal::failed_inside_success;
-use super::request::{Attempts, Call, Subject, head_only, sha256, unreadable};
-use super::workers::{lost, run_together};
-use crate::buffer::Slot;
+use super::put_options::Written;
+use super::refusal::Failure;
+use super::request::{Attempts, Call, Subject};
+use super::workers::run_together;
 use crate::config::PayloadSigning;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
 use crate::net::Connection;
-use crate::pace::MemoryPermit;
 use crate::plan::{UploadPlan, upload_plan};
+use crate::wire::checksum::{Checksum, ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload};
-use crate::wire::xml::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 
 /// The answers of an upload are under 1 KiB.
-const ANSWER_BYTES: usize = 64 * 1024;
-
-/// Hashing less than this costs less than handing it to another thread.
-const HASH_HERE: usize = 256 * 1024;
+pub(super) const ANSWER_BYTES: usize = 64 * 1024;
 
 /// What is uploaded.
 #[derive(Clone)]
@@ -59,22 +57,19 @@ pub(crate) struct Upload {
     pub(crate) engine: Arc<Engine>,
     pub(crate) subject: Subject,
     pub(crate) content: Content,
+    pub(crate) checksum: Option<ChecksumAlgorithm>,
+    pub(crate) written: Arc<Written>,
     pub(crate) progress: Option<Progress>,
 }
 
-/// The bytes of one part, ready to be sent.
-enum PartBody {
-    Shared(Bytes),
-    Pooled { slot: Slot, _permit: MemoryPermit },
-}
-
-impl PartBody {
-    fn as_slice(&self) -> &[u8] {
-        match self {
-            PartBody::Shared(bytes) => bytes,
-            PartBody::Pooled { slot, .. } => slot.filled(),
-        }
-    }
+/// What the server says of a body that it took.
+struct Tags {
+    etag: Option<String>,
+    version_id: Option<String>,
+    /// The sum of the body, where it took one with it.
+    sum: Option<Sum>,
+    /// The server told the sum too.
+    confirmed: bool,
 }
 
 impl Upload {
@@ -101,15 +96,16 @@ impl Upload {
         Ok(outcome)
     }
 
-    async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
-        let (body, payload) = self.part_body(0..size).await?;
+    pub(super) async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
+        let body = self.part_body(0..size).await?;
         self.check_unchanged().await?;
-        let (etag, version_id) = self.send(&[], body.as_slice(), payload, kept).await?;
-        Ok(PutOutcome { etag, version_id, parts: 1 })
+        let headers: Borrowed<'_> = self.written.object.iter().chain(self.written.conditions.iter()).collect();
+        let tags = self.send(&[], &headers, body, kept).await?;
+        Ok(PutOutcome { etag: tags.etag, version_id: tags.version_id, parts: 1, checksum: tags.sum.map(stored) })
     }
 
     async fn multipart(self, plan: UploadPlan) -> Result<PutOutcome> {
-        let started = StartedUpload::start(&self.engine, &self.subject).await?;
+        let started = self.start().await?;
         let done = self.send_parts(plan, &started).await;
         match done {
             Ok(outcome) => {
@@ -136,107 +132,203 @@ impl Upload {
                     let index = next.fetch_add(1, Ordering::Relaxed).min(count);
                     plan.part(index).map(|range| (index + 1, range))
                 } {
-                    sent.push((number, upload.send_part(number, range, &id, &mut kept).await?));
+                    sent.push(upload.send_part(number, range, &id, &mut kept).await?);
                 }
                 upload.engine.put_back(&upload.subject, kept);
                 Ok(sent)
             }
         });
         let sent = run_together(async { Ok(Vec::new()) }, crew).await?;
-        let mut parts: Vec<(u32, String)> = sent.into_iter().flatten().collect();
-        parts.sort_unstable_by_key(|part| part.0);
+        let mut parts: Vec<SentPart> = sent.into_iter().flatten().collect();
+        parts.sort_unstable_by_key(|part| part.number);
         self.check_unchanged().await?;
-        self.complete(&upload_id, &parts).await
+        let size = self.content.size();
+        self.complete(&upload_id, &parts, size).await
     }
 
-    async fn send_part(
+    /// Makes an object of its parts, `size` bytes in all.
+    pub(super) async fn complete(&self, upload_id: &str, parts: &[SentPart], size: u64) -> Result<PutOutcome> {
+        let Upload { engine, subject, checksum, written, .. } = self;
+        let checksum = *checksum;
+        Completing { engine, subject, upload_id, size, checksum, conditions: &written.conditions }.run(parts).await
+    }
+
+    pub(super) async fn send_part(
         &self,
         number: u32,
         range: Range<u64>,
         upload_id: &str,
         kept: &mut Option<Connection>,
-    ) -> Result<String> {
+    ) -> Result<SentPart> {
         let explain = |error: Error| self.subject.explain(error.with_part(|| format!("part {number}")));
-        let (body, payload) = self.part_body(range).await.map_err(explain)?;
+        let body = self.part_body(range).await.map_err(explain)?;
         let number_text = number.to_string();
         let query = [("partNumber", number_text.as_str()), ("uploadId", upload_id)];
-        let (etag, _) = self.send(&query, body.as_slice(), payload, kept).await.map_err(explain)?;
-        etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")))
+        let Tags { etag, sum, .. } = self.send(&query, &[], body, kept).await.map_err(explain)?;
+        let etag = etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")));
+        Ok(SentPart { number, etag: etag?, sum })
     }
 
-    /// Sends one body until it is accepted; the ETag and version that the server gave it.
+    /// Sends one body until it is accepted. Where the server refuses its checksum it is sent again at
+    /// once, with less of it, and the server's taste is remembered.
     async fn send(
         &self,
         query: &[(&str, &str)],
-        body: &[u8],
-        payload: Payload,
+        headers: &[(&str, &str)],
+        mut body: PartBody,
         kept: &mut Option<Connection>,
-    ) -> Result<(Option<String>, Option<String>)> {
-        let call = Call { query, body, payload, ..Call::new(Method::Put) };
+    ) -> Result<Tags> {
         let mut attempts = Attempts::new();
+        let mut lost = LostAnswer::default();
+        let mut lowered = false;
         loop {
             attempts.begin();
-            let sent = async {
-                let (exchange, tags) = self
-                    .engine
-                    .exchange(&self.subject, &call, &attempts, kept, |head| {
-                        Ok((head.etag.map(str::to_owned), head.version_id.map(str::to_owned)))
-                    })
-                    .await?;
-                self.engine.document(exchange, ANSWER_BYTES, kept).await?;
-                Ok(tags)
-            };
-            match sent.await {
+            let refused = match self.send_once(query, headers, &body, &attempts, kept).await {
+                // A server that knows nothing of trailers may have stored the framing as if it were content.
+                Ok(tags) if body.carriage == Carriage::Trailer && !tags.confirmed => None,
                 Ok(tags) => {
                     attempts.succeeded(&self.engine);
+                    if lowered {
+                        self.engine.acceptance.lowered_to(body.carriage, &self.subject.bucket);
+                    }
                     if let Some(progress) = &self.progress {
-                        progress.add_bytes(body.len() as u64);
+                        progress.add_bytes(body.as_slice().len() as u64);
                     }
                     return Ok(tags);
                 }
-                Err(failure) => attempts
-                    .after(&self.engine, failure)
-                    .await
-                    .map_err(|failure| self.subject.explain(failure.error))?,
+                Err(failure) if body.carriage.is_refused_by(&failure.error) => Some(failure),
+                Err(failure) if lost.may_explain(&failure.error) => {
+                    let bytes = body.as_slice();
+                    let etag = async || Some(etag_of(bytes).await);
+                    let size = Some(bytes.len() as u64);
+                    let found = find(&self.engine, &self.subject, failure.error, size, etag).await;
+                    let found = found.map_err(|error| self.subject.explain(error))?;
+                    let (etag, version_id) = (found.etag, found.version_id);
+                    return Ok(Tags { etag, version_id, sum: body.sum, confirmed: false });
+                }
+                Err(failure) => {
+                    lost.note(&failure);
+                    attempts
+                        .after(&self.engine, failure)
+                        .await
+                        .map_err(|failure| self.subject.explain(failure.error))?;
+                    continue;
+                }
+            };
+            if let Some(failure) = refused {
+                tracing::debug!(error = %failure.error, carriage = ?body.carriage, "the checksum was refused");
             }
+            body.lower(self.checksum);
+            lowered = true;
+            attempts.moved_on();
         }
     }
 
-    async fn part_body(&self, range: Range<u64>) -> Result<(PartBody, Payload)> {
-        let length = range.end - range.start;
+    async fn send_once(
+        &self,
+        query: &[(&str, &str)],
+        described: &[(&str, &str)],
+        body: &PartBody,
+        attempts: &Attempts,
+        kept: &mut Option<Connection>,
+    ) -> Result<Tags, Failure> {
+        let bytes = body.as_slice();
+        let value = body.sum.map(|sum| sum.value());
+        let length = bytes.len().to_string();
+        let encoding;
+        let mut headers = Borrowed::from_slice(described);
+        let mut call = Call { query, body: bytes, payload: body.payload, ..Call::new(Method::Put) };
+        match (body.carriage, self.checksum, &value) {
+            (Carriage::Header, Some(algorithm), Some(value)) => headers.push((algorithm.header(), value)),
+            (Carriage::Trailer, Some(algorithm), _) => {
+                // The content's own encoding stands behind the one that it travels in, and stays.
+                match headers.iter_mut().find(|(name, _)| *name == "content-encoding") {
+                    Some((_, own)) => {
+                        encoding = format!("aws-chunked,{own}");
+                        *own = &encoding;
+                    }
+                    None => headers.push(("content-encoding", "aws-chunked")),
+                }
+                headers.push(("x-amz-decoded-content-length", &length));
+                headers.push(("x-amz-trailer", algorithm.header()));
+                call.payload = Payload::UnsignedTrailer;
+                call.trailer = Some(algorithm);
+            }
+            _ => {}
+        }
+        call.headers = &headers;
+        let (exchange, (mut tags, told)) = self
+            .engine
+            .exchange(&self.subject, &call, attempts, kept, |head| {
+                let tags = Tags {
+                    etag: head.etag.map(str::to_owned),
+                    version_id: head.version_id.map(str::to_owned),
+                    sum: None,
+                    confirmed: false,
+                };
+                let told = self.checksum.and_then(|algorithm| head.header(algorithm.header()));
+                Ok((tags, told.and_then(|told| std::str::from_utf8(told).ok()).map(str::to_owned)))
+            })
+            .await?;
+        tags.sum = exchange.sent_sum.or(body.sum);
+        self.engine.document(exchange, ANSWER_BYTES, kept).await?;
+        if let (Some(sum), Some(told)) = (tags.sum, told) {
+            if told != sum.value() {
+                return Err(other_bytes(sum, &told));
+            }
+            tags.confirmed = true;
+        }
+        Ok(tags)
+    }
+
+    async fn part_body(&self, range: Range<u64>) -> Result<PartBody> {
+        let wants = Wants { signed: self.signs_payload().await?, checksum: self.checksum, carriage: self.carriage() };
         let body = match &self.content {
             // Both casts are exact: the range lies within the slice.
-            Content::Memory(bytes) => PartBody::Shared(bytes.slice(range.start as usize..range.end as usize)),
-            Content::File(file) => {
-                let permit = self.engine.pace.admission.memory(length).await;
-                let explain = |error| self.subject.explain(error);
-                let slot = reserve(&self.engine, length).map_err(explain)?.whole();
-                let slot = file.read_at(slot, range.start, length as usize).await.map_err(explain)?;
-                PartBody::Pooled { slot, _permit: permit }
+            Content::Memory(bytes) => {
+                PartBody::of_memory(bytes.slice(range.start as usize..range.end as usize), wants).await
             }
+            Content::File(file) => PartBody::of_file(&self.engine, file, range, wants).await,
         };
-        if !self.signs_payload() {
-            return Ok((body, Payload::Unsigned));
+        body.map_err(|error| self.subject.explain(error))
+    }
+
+    /// How checksums go at best, as far as the server is known. A trailer is announced in the place of the
+    /// payload's hash, which a request that is not signed does not have.
+    fn carriage(&self) -> Carriage {
+        match self.engine.acceptance.best() {
+            _ if self.checksum.is_none() => Carriage::None,
+            Carriage::Trailer if !self.engine.signs() => Carriage::Header,
+            best => best,
         }
-        if length as usize <= HASH_HERE {
-            let payload = sha256(body.as_slice());
-            return Ok((body, payload));
-        }
-        on_blocking_thread(move || {
-            let payload = sha256(body.as_slice());
-            Ok((body, payload))
-        })
-        .await
     }
 
     /// Plain HTTP protects nothing on the way, so there the signature does; an unsigned request has
     /// no signature to do it.
-    fn signs_payload(&self) -> bool {
-        self.engine.signer.is_some()
-            && match self.engine.config.payload_signing {
-                PayloadSigning::Auto | PayloadSigning::Signed => true,
-                PayloadSigning::Unsigned => false,
+    async fn signs_payload(&self) -> Result<bool> {
+        let wanted = match self.engine.config.payload_signing {
+            PayloadSigning::Auto => {
+                let standing = self.engine.standing(&self.subject).await;
+                !standing.map_err(|error| self.subject.explain(error))?.location.authority.secure
             }
+            PayloadSigning::Signed => true,
+            PayloadSigning::Unsigned => false,
+        };
+        Ok(wanted && self.engine.signs())
+    }
+
+    /// Starts the multipart upload, with its checksum announced where the server lets it be.
+    pub(super) async fn start(&self) -> Result<StartedUpload> {
+        let algorithm = self.checksum.filter(|_| self.carriage() != Carriage::None);
+        let started = StartedUpload::start(&self.engine, &self.subject, &self.written.object, algorithm).await;
+        match started {
+            Err(error) if algorithm.is_some() && Carriage::Header.is_refused_by(&error) => {
+                let started = StartedUpload::start(&self.engine, &self.subject, &self.written.object, None).await?;
+                self.engine.acceptance.lowered_to(Carriage::None, &self.subject.bucket);
+                Ok(started)
+            }
+            started => started,
+        }
     }
 
     async fn check_unchanged(&self) -> Result<()> {
@@ -245,117 +337,20 @@ impl Upload {
             Content::File(file) => file.check_unchanged().await.map_err(|error| self.subject.explain(error)),
         }
     }
-
-    async fn complete(self, upload_id: &str, parts: &[(u32, String)]) -> Result<PutOutcome> {
-        let mut body = Vec::new();
-        write_complete_multipart(&mut body, parts.iter().map(|(number, etag)| (*number, etag.as_str())));
-        let size = self.content.size();
-        let size_text = size.to_string();
-        let call = Call {
-            query: &[("uploadId", upload_id)],
-            headers: &[("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())],
-            body: &body,
-            payload: sha256(&body),
-            ..Call::new(Method::Post)
-        };
-        let parts = parts.len() as u32;
-        let mut kept = None;
-        let mut attempts = Attempts::new();
-        loop {
-            attempts.begin();
-            let completed = async {
-                let (exchange, version_id) = self
-                    .engine
-                    .exchange(&self.subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
-                    .await?;
-                let answer = self.engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
-                match parse_complete_multipart(&answer) {
-                    Ok(CompletedUpload::Done { etag, .. }) => Ok(PutOutcome { etag, version_id, parts }),
-                    Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
-                    Err(error) => Err(unreadable(error)),
-                }
-            };
-            let failure = match completed.await {
-                Ok(outcome) => {
-                    self.engine.put_back(&self.subject, kept);
-                    return Ok(outcome);
-                }
-                Err(failure) => failure,
-            };
-            // An earlier attempt may have completed the upload and only its answer been lost.
-            if attempts.is_repeated()
-                && failure.error.code() == Some("NoSuchUpload")
-                && let Ok(found) = head_as(&self.engine, &self.subject).await
-                && found.size == size
-                && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{parts}\"")))
-            {
-                return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts });
-            }
-            attempts.after(&self.engine, failure).await.map_err(|failure| self.subject.explain(failure.error))?;
-        }
-    }
 }
 
-/// A multipart upload that exists on the server; dropped, it is aborted behind the caller's back.
-struct StartedUpload {
-    engine: Arc<Engine>,
-    subject: Subject,
-    upload_id: String,
-    /// Until it is completed or aborted there is something to clean up.
-    pending: Option<Cleanup>,
+/// The server says that it stored something else than was sent.
+pub(super) fn other_bytes(sent: Sum, told: &str) -> Failure {
+    let algorithm = sent.algorithm();
+    Failure::backoff(
+        Error::new(
+            ErrorKind::Integrity,
+            format!("the server stored other bytes than were sent: their {algorithm} is {told}, not {sent}"),
+        )
+        .with_hint("upload it again"),
+    )
 }
 
-impl StartedUpload {
-    /// The request runs to its end even when nobody waits for it any more: an upload whose id never
-    /// arrived could not be aborted.
-    async fn start(engine: &Arc<Engine>, subject: &Subject) -> Result<StartedUpload> {
-        let (engine, subject) = (Arc::clone(engine), subject.clone());
-        let pending = engine.cleanups.begin();
-        let starting = async move {
-            let call = Call { query: &[("uploads", "")], ..Call::new(Method::Post) };
-            let upload_id = engine
-                .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
-                .await?;
-            Ok(StartedUpload { engine, subject, upload_id, pending: Some(pending) })
-        };
-        tokio::spawn(starting.in_current_span()).await.unwrap_or_else(|error| Err(lost(error)))
-    }
-
-    /// The upload is complete.
-    fn forget(mut self) {
-        self.pending = None;
-    }
-
-    /// Aborts the upload after `error`; where that fails too, the error names the upload.
-    async fn abort(mut self, error: Error) -> Error {
-        let aborted = abort(&self.engine, &self.subject, &self.upload_id).await;
-        self.pending = None;
-        match aborted {
-            Ok(()) => error,
-            Err(aborting) if aborting.kind() == ErrorKind::NotFound => error,
-            Err(_) => error.with_upload_id(self.upload_id.clone()),
-        }
-    }
-}
-
-impl Drop for StartedUpload {
-    fn drop(&mut self) {
-        let Some(pending) = self.pending.take() else { return };
-        // Without a runtime the process is ending, and nothing can be sent any more.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let engine = Arc::clone(&self.engine);
-        let subject = self.subject.clone();
-        let upload_id = std::mem::take(&mut self.upload_id);
-        runtime.spawn(async move {
-            if let Err(error) = abort(&engine, &subject, &upload_id).await {
-                tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
-            }
-            drop(pending);
-        });
-    }
-}
-
-async fn abort(engine: &Arc<Engine>, subject: &Subject, upload_id: &str) -> Result<()> {
-    let call = Call { query: &[("uploadId", upload_id)], ..Call::new(Method::Delete) };
-    engine.ask(subject, &call, ANSWER_BYTES, |_| (), head_only).await
+pub(super) fn stored(sum: Sum) -> Checksum {
+    Checksum::full(sum.algorithm(), sum.value())
 }

@@ -48,7 +48,7 @@ impl Version {
     }
 
     /// Refuses an answer that comes from another version.
-    fn check(&self, head: &ResponseHead<'_>, size: u64) -> Result<(), Failure> {
+    pub(crate) fn check(&self, head: &ResponseHead<'_>, size: u64) -> Result<(), Failure> {
         let differs = |ours: &Option<String>, theirs: Option<&str>| matches!((ours.as_deref(), theirs), (Some(ours), Some(theirs)) if ours != theirs);
         let what = if size != self.size {
             "its size"

@@ -21,8 +21,10 @@
 pub mod checksum;
 pub mod chunked;
 pub mod etag;
+pub mod presign;
 pub mod request;
 pub mod response;
 pub mod sign;
+pub mod trailer;
 pub mod uri;
 pub mod xml;

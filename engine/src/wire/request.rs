@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use smallvec::SmallVec;
 
-use super::sign::{ALGORITHM, EMPTY_SHA256, Moment, Signer, UNSIGNED_PAYLOAD, hex};
+use super::sign::{ALGORITHM, EMPTY_SHA256, Moment, Signer, UNSIGNED_PAYLOAD, UNSIGNED_TRAILER, hex};
 use super::uri;
 
 /// What this client calls itself.
@@ -23,7 +23,7 @@ pub const USER_AGENT: &str = concat!("wirespeed/", env!("CARGO_PKG_VERSION"));
 
 /// The names that [`write_request`] writes itself, and `transfer-encoding`, which would contradict
 /// `content-length`.
-const OWN_HEADERS: [&str; 8] = [
+const OWN_HEADERS: [&str; 9] = [
     "authorization",
     "content-length",
     "host",
@@ -31,6 +31,7 @@ const OWN_HEADERS: [&str; 8] = [
     "user-agent",
     "x-amz-content-sha256",
     "x-amz-date",
+    "x-amz-s3session-token",
     "x-amz-security-token",
 ];
 
@@ -71,6 +72,8 @@ pub enum Payload {
     Unsigned,
     /// The SHA-256 of the body.
     Sha256([u8; 32]),
+    /// The body is not covered by the signature, and a checksum follows it ([`super::trailer`]).
+    UnsignedTrailer,
 }
 
 /// A request, without its body.
@@ -132,7 +135,7 @@ impl fmt::Display for RequestError {
 
 impl std::error::Error for RequestError {}
 
-type Header<'a> = (&'a [u8], &'a [u8]);
+pub(super) type Header<'a> = (&'a [u8], &'a [u8]);
 
 /// Appends the complete head of `request` to `out`, signed by `signer` for the time `now`, or unsigned
 /// without one.
@@ -167,6 +170,7 @@ fn write_head(
     let payload = match request.payload {
         Payload::Empty => EMPTY_SHA256.as_bytes(),
         Payload::Unsigned => UNSIGNED_PAYLOAD.as_bytes(),
+        Payload::UnsignedTrailer => UNSIGNED_TRAILER.as_bytes(),
         Payload::Sha256(hash) => {
             digest = hex(&hash);
             &digest
@@ -186,7 +190,7 @@ fn write_head(
         headers.push((b"x-amz-date", moment.date().as_bytes()));
         if let Some(token) = signer.session_token() {
             let token = checked_value(token).ok_or(RequestError::Identity("the session token"))?;
-            headers.push((b"x-amz-security-token", token));
+            headers.push((signer.token_header().as_bytes(), token));
         }
     }
     headers.sort_unstable_by_key(|header| header.0);
@@ -250,7 +254,7 @@ fn write_head(
     Ok(())
 }
 
-fn write_path(out: &mut Vec<u8>, request: &Request<'_>) -> Result<(), RequestError> {
+pub(super) fn write_path(out: &mut Vec<u8>, request: &Request<'_>) -> Result<(), RequestError> {
     let prefix = request.path_prefix;
     let encoded = prefix.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'));
     if !encoded || !(prefix.is_empty() || prefix.starts_with('/')) {
@@ -263,7 +267,7 @@ fn write_path(out: &mut Vec<u8>, request: &Request<'_>) -> Result<(), RequestErr
 }
 
 /// The value to send for one of the caller's headers.
-fn checked_header<'a>(name: &str, value: &'a str) -> Result<&'a [u8], RequestError> {
+pub(super) fn checked_header<'a>(name: &str, value: &'a str) -> Result<&'a [u8], RequestError> {
     // RFC 9110, section 5.6.2: tokens; upper case is refused because signed names are lower case.
     let token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
@@ -290,7 +294,7 @@ fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// Appends a value as the canonical request has it: runs of spaces become one. Tabs stay.
-fn write_collapsed(out: &mut Vec<u8>, value: &[u8]) {
+pub(super) fn write_collapsed(out: &mut Vec<u8>, value: &[u8]) {
     if memchr::memmem::find(value, b"  ").is_none() {
         out.extend_from_slice(value);
         return;
@@ -304,7 +308,7 @@ fn write_collapsed(out: &mut Vec<u8>, value: &[u8]) {
 }
 
 /// Appends the names of `headers`, joined by semicolons.
-fn write_names(out: &mut Vec<u8>, headers: &[Header<'_>]) {
+pub(super) fn write_names(out: &mut Vec<u8>, headers: &[Header<'_>]) {
     for (index, (name, _)) in headers.iter().enumerate() {
         if index > 0 {
             out.push(b';');

@@ -27,6 +27,8 @@ use super::request::RequestError;
 pub const EMPTY_SHA256: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 /// Stands for the hash of a body that is not signed.
 pub const UNSIGNED_PAYLOAD: &str = "UNSIGNED-PAYLOAD";
+/// The same for a body whose checksum follows it.
+pub const UNSIGNED_TRAILER: &str = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
 pub(super) const ALGORITHM: &str = "AWS4-HMAC-SHA256";
 
 const SECONDS_A_DAY: u64 = 86_400;
@@ -42,6 +44,7 @@ pub struct Signer {
     session_token: Option<String>,
     region: String,
     service: String,
+    in_session: bool,
     /// Taken once a second by each thread that signs, never for a request.
     day: Mutex<Option<DayKey>>,
 }
@@ -87,6 +90,7 @@ impl Signer {
             session_token: session_token.map(str::to_owned),
             region: region.to_owned(),
             service: service.to_owned(),
+            in_session: false,
             day: Mutex::new(None),
         }
     }
@@ -98,6 +102,18 @@ impl Signer {
 
     pub(super) fn session_token(&self) -> Option<&str> {
         self.session_token.as_deref()
+    }
+
+    /// The header that carries the session token: directory buckets have one of their own.
+    pub(super) fn token_header(&self) -> &'static str {
+        if self.in_session { "x-amz-s3session-token" } else { "x-amz-security-token" }
+    }
+
+    /// The same signer for credentials that CreateSession gave out, as directory buckets want them.
+    #[must_use]
+    pub fn in_session(mut self) -> Self {
+        self.in_session = true;
+        self
     }
 
     /// Hands what the requests of `now`'s second share to `use_it`.

@@ -168,6 +168,7 @@ fn reference(text: &str, request: &Request<'_>, identity: &Identity, now: System
     let body = match request.payload {
         Payload::Empty => SignableBody::Bytes(b""),
         Payload::Unsigned => SignableBody::UnsignedPayload,
+        Payload::UnsignedTrailer => SignableBody::StreamingUnsignedPayloadTrailer,
         Payload::Sha256(hash) => SignableBody::Precomputed(String::from_utf8(hex(&hash).to_vec()).unwrap()),
     };
     let headers = [("host", request.host)].into_iter().chain(request.headers.iter().copied());
@@ -244,7 +245,7 @@ proptest! {
         key in keys(),
         query in prop::collection::vec(("[a-zA-Z0-9~._-]{1,8}|[!-~]{1,8}|\\PC{1,4}", "[ -~]{0,12}|\\PC{0,6}"), 0..8),
         headers in headers(),
-        payload in prop_oneof![Just(Payload::Empty), Just(Payload::Unsigned), any::<[u8; 32]>().prop_map(Payload::Sha256)],
+        payload in prop_oneof![Just(Payload::Empty), Just(Payload::Unsigned), Just(Payload::UnsignedTrailer), any::<[u8; 32]>().prop_map(Payload::Sha256)],
         identity in identities(),
         second in prop_oneof![0u64..4_000_000_000, Just(EXAMPLE_TIME), Just(1_709_164_800)],
     ) {

@@ -37,22 +37,27 @@ impl SourceFile {
         self.size
     }
 
-    /// Reads `length` bytes at `offset` into the slot. A file that has become shorter is an error.
-    pub(crate) async fn read_at(self: &Arc<Self>, mut slot: Slot, offset: u64, length: usize) -> Result<Slot> {
-        let source = Arc::clone(self);
-        on_blocking_thread(move || {
-            while slot.filled().len() < length {
-                let done = slot.filled().len();
-                let read = slot
-                    .read_at(&source.file, offset + done as u64, length - done)
-                    .map_err(|error| Error::io(format!("{} cannot be read", source.path.display()), error))?;
-                if read == 0 {
-                    return Err(source.changed("it became shorter"));
-                }
+    /// Reads `length` bytes at `offset` into the slot, up to `piece` at a time, each of which is shown
+    /// while it is in the cache. Blocks. A file that has become shorter is an error.
+    pub(crate) fn read_pieces(
+        &self,
+        mut slot: Slot,
+        offset: u64,
+        length: usize,
+        piece: usize,
+        mut show: impl FnMut(&[u8]),
+    ) -> Result<Slot> {
+        while slot.filled().len() < length {
+            let done = slot.filled().len();
+            let read = slot
+                .read_at(&self.file, offset + done as u64, piece.min(length - done))
+                .map_err(|error| Error::io(format!("{} cannot be read", self.path.display()), error))?;
+            if read == 0 {
+                return Err(self.changed("it became shorter"));
             }
-            Ok(slot)
-        })
-        .await
+            show(&slot.filled()[done..]);
+        }
+        Ok(slot)
     }
 
     /// Refuses a file that was written to while it was being read.

@@ -20,6 +20,8 @@ pub struct ErrorBody {
     pub bucket: Option<String>,
     /// The endpoint to use instead.
     pub endpoint: Option<String>,
+    /// The server's clock, where it refuses the client's: `2013-05-24T00:00:00Z`.
+    pub server_time: Option<String>,
 }
 
 impl fmt::Display for ErrorBody {
@@ -62,6 +64,7 @@ fn read_fields(cursor: &mut Cursor<'_>, body: &mut ErrorBody) -> Result<(), XmlE
             "Region" => body.region = Some(cursor.text()?),
             "Bucket" | "BucketName" => body.bucket = Some(cursor.text()?),
             "Endpoint" => body.endpoint = Some(cursor.text()?),
+            "ServerTime" => body.server_time = Some(cursor.text()?),
             _ => cursor.skip()?,
         }
     }

@@ -3,6 +3,7 @@
 use super::error::ErrorBody;
 use super::reader::{Cursor, XmlError};
 use super::writer::{NAMESPACE, element};
+use crate::wire::checksum::{Checksum, ChecksumAlgorithm};
 
 /// How a `CompleteMultipartUpload` ended: its status is 200 in both cases, because the server sends the
 /// head before it knows.
@@ -12,6 +13,8 @@ pub enum CompletedUpload {
     Done {
         /// Its entity tag, with quotes.
         etag: Option<String>,
+        /// Its checksum, if the server tells one of a known kind.
+        checksum: Option<Checksum>,
     },
     /// It is not.
     Failed(ErrorBody),
@@ -43,25 +46,36 @@ pub fn parse_complete_multipart(xml: &[u8]) -> Result<CompletedUpload, XmlError>
         Err(XmlError::Service(error)) => return Ok(CompletedUpload::Failed(*error)),
         opened => opened?,
     };
-    let mut etag = None;
+    let (mut etag, mut found, mut kind) = (None, None, None);
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
             "ETag" => etag = Some(cursor.text()?),
-            _ => cursor.skip()?,
+            "ChecksumType" => kind = Some(cursor.text()?),
+            name => match ChecksumAlgorithm::of_element(name) {
+                Some(algorithm) => found = Some((algorithm, cursor.text()?)),
+                None => cursor.skip()?,
+            },
         }
     }
     cursor.finish()?;
-    Ok(CompletedUpload::Done { etag })
+    let checksum = found.map(|(algorithm, value)| Checksum::told(algorithm, value, kind.as_deref()));
+    Ok(CompletedUpload::Done { etag, checksum })
 }
 
-/// Appends the body of a `CompleteMultipartUpload`: part numbers from 1 with their entity tags, in
-/// ascending order.
-pub fn write_complete_multipart<'a>(out: &mut Vec<u8>, parts: impl Iterator<Item = (u32, &'a str)>) {
+/// Appends the body of a `CompleteMultipartUpload`: part numbers from 1 with their entity tags and, where
+/// they have one, the element and the value of their checksum, in ascending order.
+pub fn write_complete_multipart<'a>(
+    out: &mut Vec<u8>,
+    parts: impl Iterator<Item = (u32, &'a str, Option<(&'a str, &'a str)>)>,
+) {
     out.extend_from_slice(format!("<CompleteMultipartUpload{NAMESPACE}>").as_bytes());
-    for (number, etag) in parts {
+    for (number, etag, checksum) in parts {
         out.extend_from_slice(b"<Part>");
         element(out, "PartNumber", &number.to_string());
         element(out, "ETag", etag);
+        if let Some((name, value)) = checksum {
+            element(out, name, value);
+        }
         out.extend_from_slice(b"</Part>");
     }
     out.extend_from_slice(b"</CompleteMultipartUpload>");
@@ -87,7 +101,15 @@ mod tests {
     #[test]
     fn a_completion_can_fail_with_status_200() {
         let done = b"\n \n<?xml version=\"1.0\"?>\n<CompleteMultipartUploadResult><ETag>&quot;a-2&quot;</ETag></CompleteMultipartUploadResult>";
-        assert_eq!(parse_complete_multipart(done), Ok(CompletedUpload::Done { etag: Some("\"a-2\"".into()) }));
+        assert_eq!(
+            parse_complete_multipart(done),
+            Ok(CompletedUpload::Done { etag: Some("\"a-2\"".into()), checksum: None })
+        );
+        let summed = b"<CompleteMultipartUploadResult><ChecksumCRC32>AAAAAA==</ChecksumCRC32><ChecksumType>COMPOSITE</ChecksumType></CompleteMultipartUploadResult>";
+        let Ok(CompletedUpload::Done { checksum: Some(checksum), .. }) = parse_complete_multipart(summed) else {
+            panic!()
+        };
+        assert_eq!((checksum.algorithm, checksum.composite), (ChecksumAlgorithm::Crc32, true));
         let failed = b"   \n<?xml version=\"1.0\"?><Error><Code>InternalError</Code><Message>Please try again.</Message></Error>";
         assert!(
             matches!(parse_complete_multipart(failed), Ok(CompletedUpload::Failed(body)) if body.code == "InternalError")
@@ -100,11 +122,15 @@ mod tests {
     #[test]
     fn parts_are_written_with_their_quotes() {
         let mut out = Vec::new();
-        write_complete_multipart(&mut out, [(1, "\"a\""), (10_000, "b<")].into_iter());
+        write_complete_multipart(
+            &mut out,
+            [(1, "\"a\"", None), (10_000, "b<", Some(("ChecksumCRC32", "AAAAAA==")))].into_iter(),
+        );
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Part><PartNumber>1</PartNumber>\
-             <ETag>&quot;a&quot;</ETag></Part><Part><PartNumber>10000</PartNumber><ETag>b&lt;</ETag></Part></CompleteMultipartUpload>"
+             <ETag>&quot;a&quot;</ETag></Part><Part><PartNumber>10000</PartNumber><ETag>b&lt;</ETag>\
+             <ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part></CompleteMultipartUpload>"
         );
     }
 }

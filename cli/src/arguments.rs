@@ -15,7 +15,8 @@ Exit codes:
   3    the operation failed as a whole: no such bucket or key, denied, unreachable, disk full
   130  interrupted by Ctrl-C (143: by SIGTERM); no half file is left
 
-Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, from a profile (AWS_PROFILE),
+or from the services of AWS that the machine runs in, in this order.
 
 Examples:
   wirespeed ls s3://bucket/photos/

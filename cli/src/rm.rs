@@ -50,7 +50,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
     let mut tally = Tally::start(context.output, Operation::Delete);
     let item = item(uri, &uri.key);
     match context.client.delete(&uri.bucket, &uri.key).await {
-        Ok(()) => {
+        Ok(_) => {
             tally.done(&item);
             tally.finish(None)
         }

@@ -10,15 +10,18 @@ use crate::credentials::{ChainSettings, Credentials, CredentialsSource, Variable
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
 use crate::net::{ConnectionPool, Endpoint};
-use crate::transfer::bucket::{self, ListedBucket};
-use crate::transfer::delete::{self, DeleteFailure};
+use crate::transfer::bucket::{self, ListBuckets};
+use crate::transfer::copy::Copy;
+use crate::transfer::delete::{Delete, DeleteMany};
 use crate::transfer::get::Get;
 use crate::transfer::get_many::GetMany;
-use crate::transfer::head::{self, ObjectInfo};
+use crate::transfer::head::Head;
 use crate::transfer::list::List;
+use crate::transfer::presign::Presign;
 use crate::transfer::put::Put;
 use crate::transfer::put_many::PutMany;
 use crate::transfer::raw::{Method, Raw};
+use crate::transfer::uploads::{AbortUpload, ListUploads};
 use crate::transfer::{Engine, Places};
 
 /// How long pooled memory may lie idle before the system gets it back.
@@ -65,10 +68,12 @@ impl Client {
         self.0.metrics()
     }
 
-    /// Reads an object, or a range of it.
+    /// Reads an object, or a range of it, or one of its versions.
     ///
     /// ```no_run
     /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let old = client.get("bucket", "key").version("3HL4kqtJlcpXroDTDmJ").buffer().await?;
+    /// let end = client.get("bucket", "log").suffix(64 << 10).buffer().await?;
     /// let head = client.get("bucket", "large").range(..1024).buffer().await?;
     /// let (mine, length, _) = client.get("bucket", "key").into_owned(vec![0; 4096]).await?;
     /// let info = client.get("bucket", "large").file("large.bin").await?;
@@ -135,8 +140,49 @@ impl Client {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) where there is none.
-    pub async fn head(&self, bucket: impl AsRef<str>, key: impl AsRef<str>) -> Result<ObjectInfo> {
-        head::head(&self.0, bucket.as_ref(), key.as_ref()).await
+    pub fn head(&self, bucket: impl Into<String>, key: impl Into<String>) -> Head {
+        Head::new(Arc::clone(&self.0), bucket.into(), key.into())
+    }
+
+    /// Copies an object within the server: one request up to 5 GB, by parts above.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let outcome = client.copy("bucket", "a", "other", "b").storage_class("STANDARD_IA").await?;
+    /// println!("{} in {} parts", outcome.etag.unwrap_or_default(), outcome.parts);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) where there is no source,
+    /// [`ErrorKind::Precondition`](crate::ErrorKind::Precondition) where it changed meanwhile,
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) where source and target are one object and
+    /// nothing is to change. A copy by parts that fails is aborted.
+    pub fn copy(
+        &self,
+        source_bucket: impl Into<String>,
+        source_key: impl Into<String>,
+        bucket: impl Into<String>,
+        key: impl Into<String>,
+    ) -> Copy {
+        let source = (source_bucket.into(), source_key.into());
+        Copy::new(Arc::clone(&self.0), source, (bucket.into(), key.into()))
+    }
+
+    /// Signs a URL that lets whoever has it send one request. Nothing is sent here.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// use std::time::Duration;
+    ///
+    /// let download = client.presign("bucket", "a.csv").expires_in(Duration::from_secs(600)).get().await?;
+    /// let upload = client.presign("bucket", "b.csv").content_type("text/csv").put().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn presign(&self, bucket: impl Into<String>, key: impl Into<String>) -> Presign {
+        Presign::new(Arc::clone(&self.0), bucket.into(), key.into())
     }
 
     /// Lists the keys of a bucket.
@@ -156,12 +202,22 @@ impl Client {
         List::new(Arc::clone(&self.0), bucket.into())
     }
 
-    /// Deletes an object. Deleting what does not exist succeeds, as in S3.
+    /// Deletes an object, or one version of it. Deleting what does not exist succeeds, as in S3.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let outcome = client.delete("bucket", "key").await?;
+    /// if outcome.delete_marker {
+    ///     println!("its versions are still there, behind {}", outcome.version_id.unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As their kinds say.
-    pub async fn delete(&self, bucket: impl AsRef<str>, key: impl AsRef<str>) -> Result<()> {
-        delete::delete(&self.0, bucket.as_ref(), key.as_ref()).await
+    pub fn delete(&self, bucket: impl Into<String>, key: impl Into<String>) -> Delete {
+        Delete::new(Arc::clone(&self.0), bucket.into(), key.into())
     }
 
     /// Deletes many objects, 1,000 a request, and returns those that the server would not delete.
@@ -177,8 +233,39 @@ impl Client {
     ///
     /// # Errors
     /// Where a whole request fails; some objects may be gone then.
-    pub async fn delete_many(&self, bucket: impl AsRef<str>, keys: Vec<String>) -> Result<Vec<DeleteFailure>> {
-        delete::delete_many(&self.0, bucket.as_ref(), keys).await
+    pub fn delete_many(&self, bucket: impl Into<String>, keys: Vec<String>) -> DeleteMany {
+        DeleteMany::new(Arc::clone(&self.0), bucket.into(), keys)
+    }
+
+    /// Lists multipart uploads that were begun and neither completed nor aborted. Their parts are
+    /// stored, and paid for.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let mut pages = client.list_uploads("bucket").prefix("logs/").pages();
+    /// while let Some(page) = pages.next().await {
+    ///     for upload in page?.uploads {
+    ///         client.abort_upload("bucket", &upload.key, &upload.upload_id).await?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list_uploads(&self, bucket: impl Into<String>) -> ListUploads {
+        ListUploads::new(Arc::clone(&self.0), bucket.into())
+    }
+
+    /// Aborts a multipart upload, as [`Client::list_uploads`] finds them.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) where there is no such upload, or no more.
+    pub fn abort_upload(
+        &self,
+        bucket: impl Into<String>,
+        key: impl Into<String>,
+        upload_id: impl Into<String>,
+    ) -> AbortUpload {
+        AbortUpload::new(Arc::clone(&self.0), bucket.into(), key.into(), upload_id.into())
     }
 
     /// Makes a bucket in the client's region.
@@ -209,10 +296,19 @@ impl Client {
 
     /// The buckets that the credentials can see.
     ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// for bucket in client.list_buckets().prefix("logs-").await? {
+    ///     println!("{}", bucket.name);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As their kinds say.
-    pub async fn list_buckets(&self) -> Result<Vec<ListedBucket>> {
-        bucket::list(&self.0).await
+    pub fn list_buckets(&self) -> ListBuckets {
+        ListBuckets::new(Arc::clone(&self.0))
     }
 
     /// A request as the caller writes it, for the operations that have no verb here. Without a key it

@@ -122,6 +122,15 @@ pub fn upload_plan(size: u64, part_size: u64, multipart_threshold: u64) -> Resul
     Ok(UploadPlan::Multipart { size, part_size, count })
 }
 
+/// The size of part `index`, counted from 0, of an upload whose end is not known: `first` bytes, brought
+/// within [`MIN_PART_SIZE`] and [`MAX_PART_SIZE`], and twice as many every 1,000 parts, so that the parts
+/// do not run out while the early ones stay small. 8 MiB at first makes room for 7.8 TiB.
+pub fn growing_part_size(first: u64, index: u32) -> u64 {
+    let first = first.clamp(MIN_PART_SIZE, MAX_PART_SIZE);
+    // At most 10 doublings within `MAX_PARTS`; whoever asks beyond them gets the largest part there is.
+    first.saturating_mul(1 << (index / 1_000).min(20)).min(MAX_PART_SIZE)
+}
+
 /// How an object is uploaded. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadPlan {
@@ -288,6 +297,18 @@ mod tests {
         assert_eq!(upload_plan(MAX_PUT_SIZE + 1, u64::MAX, u64::MAX), multipart(MAX_PUT_SIZE + 1, MAX_PART_SIZE, 1));
         assert_eq!(upload_plan(80_000 * MIB, 8 * MIB, 0), multipart(80_000 * MIB, 8 * MIB, 10_000));
         assert_eq!(upload_plan(80_000 * MIB + 1, 8 * MIB, 0), multipart(80_000 * MIB + 1, 9 * MIB, 8_889));
+    }
+
+    #[test]
+    fn parts_of_unknown_number_grow_and_hold_terabytes() {
+        assert_eq!(growing_part_size(8 * MIB, 0), 8 * MIB);
+        assert_eq!(growing_part_size(8 * MIB, 999), 8 * MIB);
+        assert_eq!(growing_part_size(8 * MIB, 1_000), 16 * MIB);
+        assert_eq!(growing_part_size(1, 0), MIN_PART_SIZE);
+        assert_eq!(growing_part_size(u64::MAX, u32::MAX), MAX_PART_SIZE);
+        let all = |first| (0..MAX_PARTS).map(|index| growing_part_size(first, index)).sum::<u64>();
+        assert!(all(8 * MIB) > 7_900 * GIB, "{}", all(8 * MIB));
+        assert_eq!(all(MAX_PART_SIZE), MAX_OBJECT_SIZE);
     }
 
     #[test]

@@ -4,8 +4,9 @@
 
 use libfuzzer_sys::fuzz_target;
 use wirespeed_fuzz::wire::xml::{
-    is_representable, parse_complete_multipart, parse_create_session, parse_delete_result, parse_error,
-    parse_initiate_multipart, parse_list_buckets, write_delete_objects,
+    is_representable, parse_complete_multipart, parse_copy_object, parse_copy_part, parse_create_session,
+    parse_delete_result, parse_error, parse_initiate_multipart, parse_list_buckets, parse_list_uploads,
+    parse_list_versions, parse_tagging, write_delete_objects,
 };
 
 fuzz_target!(|data: &[u8]| {
@@ -16,6 +17,11 @@ fuzz_target!(|data: &[u8]| {
         assert!(!id.is_empty());
     }
     let _ = parse_complete_multipart(data);
+    let _ = parse_copy_object(data);
+    let _ = parse_copy_part(data);
+    let _ = parse_list_uploads(data);
+    let _ = parse_list_versions(data);
+    let _ = parse_tagging(data);
     if let Ok(session) = parse_create_session(data) {
         assert!(!format!("{session:?}").contains(&format!("{:?}", session.secret_access_key)) || session.secret_access_key.len() < 8);
     }

@@ -70,6 +70,11 @@ impl Share {
     async fn lend(&self, bytes: u64) -> MemoryPermit {
         MemoryPermit { permit: acquire(&self.free, pages(bytes).min(self.pages)).await, more: None }
     }
+
+    fn lend_at_once(&self, bytes: u64) -> Option<MemoryPermit> {
+        let permit = Arc::clone(&self.free).try_acquire_many_owned(pages(bytes).min(self.pages)).ok()?;
+        Some(MemoryPermit { permit, more: None })
+    }
 }
 
 impl Admission {
@@ -94,14 +99,17 @@ impl Admission {
 
     /// The same, if it can be had at once.
     pub(crate) fn memory_at_once(&self, bytes: u64) -> Option<MemoryPermit> {
-        let count = pages(bytes).min(self.passing.pages);
-        let permit = Arc::clone(&self.passing.free).try_acquire_many_owned(count).ok()?;
-        Some(MemoryPermit { permit, more: None })
+        self.passing.lend_at_once(bytes)
     }
 
     /// Room for the first part of an object that is kept until the caller takes it.
     pub(crate) async fn undelivered(&self, bytes: u64) -> MemoryPermit {
         self.undelivered.lend(bytes).await
+    }
+
+    /// The same, if it can be had at once.
+    pub(crate) fn undelivered_at_once(&self, bytes: u64) -> Option<MemoryPermit> {
+        self.undelivered.lend_at_once(bytes)
     }
 
     /// Room for what such an object needs beyond its first part.

@@ -1,9 +1,10 @@
 //! Buckets: made, removed, listed.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Engine;
+use super::options::sent_by_await;
+use super::pages::{Marker, Pages};
 use super::place::Place;
 use super::request::{Call, Subject, head_only, sha256};
 use crate::error::{Error, ErrorKind, Result};
@@ -51,24 +52,69 @@ async fn itself(engine: &Arc<Engine>, operation: &'static str, bucket: &str) -> 
     Ok(Subject::at(operation, &Place::without_sessions(bucket)))
 }
 
-pub(crate) async fn list(engine: &Arc<Engine>) -> Result<Vec<ListedBucket>> {
-    engine.keep_house();
-    let subject = Subject::service(engine, "list buckets");
-    let mut buckets = Vec::new();
-    let mut token: Option<String> = None;
-    let mut tokens = HashSet::new();
-    loop {
-        let query = token.as_deref().map(|token| [("continuation-token", token)]);
-        let call = Call { query: query.as_ref().map_or(&[], |query| &query[..]), ..Call::new(Method::Get) };
-        let page = engine.ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_list_buckets(&answer)).await?;
-        buckets.extend(page.buckets);
-        match page.continuation_token {
-            Some(next) if tokens.insert(next.clone()) => token = Some(next),
-            Some(_) => {
-                let message = "the server sent the same continuation token twice";
-                return Err(subject.explain(Error::new(ErrorKind::Protocol, message)));
-            }
-            None => return Ok(buckets),
+/// A listing of buckets that has not been sent; made by
+/// [`Client::list_buckets`](crate::Client::list_buckets), sent by `await`, or page by page.
+#[must_use = "nothing is sent until it is awaited"]
+pub struct ListBuckets {
+    engine: Arc<Engine>,
+    prefix: String,
+    page_size: Option<u32>,
+}
+
+sent_by_await!(ListBuckets, Vec<ListedBucket>);
+
+impl ListBuckets {
+    pub(crate) fn new(engine: Arc<Engine>) -> ListBuckets {
+        ListBuckets { engine, prefix: String::new(), page_size: None }
+    }
+
+    /// Only buckets whose names begin with this. Servers that do not know it send all; those are
+    /// sorted out here.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> ListBuckets {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Buckets a page, 1 to 10,000; AWS demands it of accounts that may have more buckets than that.
+    /// Servers that do not know it send all at once.
+    pub fn page_size(mut self, buckets: u32) -> ListBuckets {
+        self.page_size = Some(buckets.clamp(1, 10_000));
+        self
+    }
+
+    /// The pages, fetched one ahead. Nothing is sent before the first is asked for.
+    pub fn pages(self) -> Pages<Vec<ListedBucket>> {
+        let list = Arc::new(self);
+        Pages::new("list buckets", String::new(), Box::new(move |marker| Box::pin(Arc::clone(&list).page(marker))))
+    }
+
+    async fn send(self) -> Result<Vec<ListedBucket>> {
+        let mut pages = self.pages();
+        let mut buckets = Vec::new();
+        while let Some(page) = pages.next().await {
+            buckets.extend(page?);
         }
+        Ok(buckets)
+    }
+
+    async fn page(self: Arc<Self>, marker: Option<Marker>) -> Result<(Vec<ListedBucket>, Option<Marker>)> {
+        self.engine.keep_house();
+        let subject = Subject::service(&self.engine, "list buckets");
+        let page_size = self.page_size.map(|buckets| buckets.to_string());
+        let mut query = Vec::new();
+        if let Some(page_size) = &page_size {
+            query.push(("max-buckets", page_size.as_str()));
+        }
+        if !self.prefix.is_empty() {
+            query.push(("prefix", &self.prefix));
+        }
+        if let Some((token, _)) = &marker {
+            query.push(("continuation-token", token));
+        }
+        let call = Call { query: &query, ..Call::new(Method::Get) };
+        let parse = |answer: Vec<u8>, ()| parse_list_buckets(&answer);
+        let mut page = self.engine.ask(&subject, &call, ANSWER_BYTES, |_| (), parse).await?;
+        page.buckets.retain(|bucket| bucket.name.starts_with(&self.prefix));
+        Ok((page.buckets, page.continuation_token.map(|token| (token, String::new()))))
     }
 }

@@ -24,7 +24,7 @@ use crate::wire::response::ResponseHead;
 
 /// How long a download that is complete waits for the answer to its HEAD: the slowest that S3 takes for a first
 /// byte, give or take.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What asks for the checksum in the head of an answer.
 pub(crate) const CHECKSUM_MODE: (&str, &str) = ("x-amz-checksum-mode", "ENABLED");
@@ -133,7 +133,7 @@ impl Check {
     }
 
     /// Whether somebody has to ask for the checksum.
-    fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         self.known.get().is_none()
     }
 
@@ -242,7 +242,7 @@ impl Source {
         }
     }
 
-    async fn ask_for_checksum(&self) {
+    pub(super) async fn ask_for_checksum(&self) {
         let mut headers = vec![CHECKSUM_MODE];
         headers.extend(self.version.if_match().map(|etag| ("if-match", etag)));
         let query = self.version.version_to_ask_for().map(|id| [("versionId", id)]);

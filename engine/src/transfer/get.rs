@@ -14,9 +14,12 @@ use super::Engine;
 use super::checksum::{CHECKSUM_MODE, Check, Sizes, Unverified};
 use super::file::{FileWriter, PartialFile};
 use super::head::ObjectInfo;
+use super::options::{Borrowed, Fields};
 use super::ordered;
 use super::part::{Begun, RangeText, Sink, Source, reserve};
+use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Attempts, Call, Subject};
+use super::stream::ObjectStream;
 use super::version::{Accepted, Version, accept_range};
 use super::workers::run_together;
 use crate::buffer::{Buffer, FreezeError, Slot, Target, lend_blocking};
@@ -25,6 +28,7 @@ use crate::metrics::Progress;
 use crate::net::Connection;
 use crate::plan::{DownloadParts, download_parts};
 use crate::wire::request::Method;
+use crate::wire::response::{BodyLength, ResponseHead};
 
 /// An object in memory.
 #[derive(Debug, Clone)]
@@ -42,14 +46,20 @@ pub struct Get {
     engine: Arc<Engine>,
     bucket: String,
     key: String,
-    range: Range<u64>,
+    wanted: Wanted,
+    window: Option<u64>,
     progress: Option<Progress>,
     verify: Option<bool>,
+    options: ReadOptions,
 }
+
+read_methods!(Get);
+version_method!(Get, this => this.options.version_id);
 
 impl Get {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Get {
-        Get { engine, bucket, key, range: 0..u64::MAX, progress: None, verify: None }
+        let options = ReadOptions::default();
+        Get { engine, bucket, key, wanted: Wanted::All, window: None, progress: None, verify: None, options }
     }
 
     /// Whether the bytes are compared with the object's own checksum, where it has one and all of it is
@@ -72,7 +82,22 @@ impl Get {
             Bound::Excluded(&end) => end,
             Bound::Unbounded => u64::MAX,
         };
-        self.range = start..end;
+        self.wanted = Wanted::Range(start..end);
+        self
+    }
+
+    /// Only the last `length` bytes of the object; all of it where it has no more. Costs no request
+    /// beyond those for the bytes.
+    pub fn suffix(mut self, length: u64) -> Get {
+        self.wanted = Wanted::Suffix(length);
+        self
+    }
+
+    /// How many bytes [`Get::stream`] may hold that were received or asked for and not yet taken, at
+    /// least 128 KiB. Where it is not given: as many as the client's concurrency can use, within a
+    /// quarter of its memory budget.
+    pub fn window(mut self, bytes: u64) -> Get {
+        self.window = Some(bytes);
         self
     }
 
@@ -197,11 +222,38 @@ impl Get {
         let subject = self.subject()?;
         let engine = Arc::clone(&self.engine);
         let written = async {
-            let permit = engine.pace.admission.memory(engine.pace.part_size()).await;
-            let opened = self.open(&subject, &mut None).await?;
+            let part = engine.pace.part_size();
+            let permit = engine.pace.admission.memory(part).await;
+            let opened = self.open_for(&subject, part, true, &mut None).await?;
             ordered::write(opened, permit, writer).await
         };
         written.instrument(subject.span()).await
+    }
+
+    /// In order, a part at a time, as a [`Stream`](futures_core::Stream) of buffers: parts are
+    /// fetched ahead of the reader, within [`Get::window`]. The stream begins when the server has
+    /// answered; dropped, it stops what is in flight.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let mut parts = client.get("bucket", "large").window(64 << 20).stream().await?;
+    /// println!("{} bytes are to come", parts.length());
+    /// while let Some(part) = parts.next().await {
+    ///     let part = part?;
+    ///     println!("{} bytes", part.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`]: of the first answer here, of what follows in the stream, which then
+    /// ends.
+    pub async fn stream(self) -> Result<ObjectStream> {
+        let subject = self.subject()?;
+        let (window, part) = ObjectStream::window(&self.engine, self.window);
+        let opened = self.open_for(&subject, part, true, &mut None).instrument(subject.span()).await?;
+        Ok(ObjectStream::new(opened, window, part))
     }
 
     fn subject(&self) -> Result<Subject> {
@@ -220,13 +272,118 @@ impl Get {
     }
 
     async fn open(self, subject: &Subject, kept: &mut Option<Connection>) -> Result<Opened> {
-        if self.range.is_empty() {
+        let part = self.engine.pace.part_size();
+        self.open_for(subject, part, false, kept).await
+    }
+
+    async fn open_for(
+        self,
+        subject: &Subject,
+        part: u64,
+        in_order: bool,
+        kept: &mut Option<Connection>,
+    ) -> Result<Opened> {
+        let Get { engine, wanted, progress, verify, options, .. } = self;
+        if wanted.is_empty() {
             return Err(subject.explain(Error::new(ErrorKind::Config, "the range is empty")));
         }
-        let verify = self.verify.unwrap_or(self.engine.config.verify_checksums);
-        let sizes = &self.engine.sizes;
-        let wanted = Wanted { range: self.range, verify, sizes };
-        open(&self.engine, subject.clone(), wanted, self.progress, kept).await
+        let (attached, conditions) = options.split();
+        let subject = subject.clone().with(attached);
+        let verify = verify.unwrap_or(engine.config.verify_checksums);
+        let opening = Opening { wanted, part, in_order, conditions: &conditions, verify, sizes: &engine.sizes };
+        open(&engine, subject, opening, progress, kept).await
+    }
+}
+
+/// Which bytes of an object are wanted, before its size is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    All,
+    Range(Range<u64>),
+    /// The last so many.
+    Suffix(u64),
+}
+
+impl Wanted {
+    fn is_empty(&self) -> bool {
+        match self {
+            Wanted::All => false,
+            Wanted::Range(range) => range.is_empty(),
+            Wanted::Suffix(length) => *length == 0,
+        }
+    }
+
+    /// Of an object of this size.
+    fn of(&self, size: u64) -> Range<u64> {
+        match self {
+            Wanted::All => 0..size,
+            Wanted::Range(range) => range.start..range.end.min(size),
+            Wanted::Suffix(length) => size.saturating_sub(*length)..size,
+        }
+    }
+
+    /// Whether an object without bytes has them all.
+    fn allows_empty(&self) -> bool {
+        match self {
+            Wanted::All | Wanted::Suffix(_) => true,
+            Wanted::Range(range) => range.start == 0,
+        }
+    }
+}
+
+/// How a download begins.
+pub(crate) struct Opening<'a> {
+    pub(crate) wanted: Wanted,
+    /// The length of a part.
+    pub(crate) part: u64,
+    /// The bytes are wanted in their order: of a suffix that has several parts, the first answer
+    /// then brings the last byte, and not the last part, which would have to be held to the end.
+    pub(crate) in_order: bool,
+    pub(crate) conditions: &'a Fields,
+    pub(crate) verify: bool,
+    /// Where it is learnt how large objects are.
+    pub(crate) sizes: &'a Sizes,
+}
+
+impl Opening<'_> {
+    /// The bytes that the first request asks for.
+    fn first(&self) -> First {
+        match &self.wanted {
+            Wanted::All => First::Range(0..self.part),
+            Wanted::Range(range) => First::Range(range.start..range.end.min(range.start.saturating_add(self.part))),
+            Wanted::Suffix(length) if *length <= self.part => First::Suffix(*length),
+            Wanted::Suffix(_) if self.in_order => First::Suffix(1),
+            Wanted::Suffix(_) => First::Suffix(self.part),
+        }
+    }
+}
+
+enum First {
+    Range(Range<u64>),
+    Suffix(u64),
+}
+
+impl First {
+    fn write<'a>(&self, text: &'a mut RangeText) -> &'a str {
+        match self {
+            First::Range(range) => text.write(range),
+            First::Suffix(length) => text.write_suffix(*length),
+        }
+    }
+
+    /// In bytes of the object, as far as the answer says how large it is.
+    fn asked(&self, head: &ResponseHead<'_>) -> Range<u64> {
+        match self {
+            First::Range(range) => range.clone(),
+            First::Suffix(length) => {
+                let size = match (head.content_range, head.body) {
+                    (Some(range), _) => range.total.unwrap_or(0),
+                    (None, BodyLength::Length(length)) => length,
+                    (None, _) => 0,
+                };
+                size.saturating_sub(*length)..size
+            }
+        }
     }
 }
 
@@ -236,59 +393,52 @@ pub(crate) struct Opened {
     pub(crate) info: ObjectInfo,
     /// The bytes of the object that are wanted.
     pub(crate) wanted: Range<u64>,
-    /// The first part and its answer; `None` for an empty object.
+    /// The first part and its answer; `None` for an empty object. Of a suffix it is the last part.
     pub(crate) first: Option<(Range<u64>, Begun)>,
 }
 
-/// What a download asks for.
-pub(crate) struct Wanted<'a> {
-    pub(crate) range: Range<u64>,
-    pub(crate) verify: bool,
-    /// Where it is learnt how large objects are.
-    pub(crate) sizes: &'a Sizes,
-}
-
-/// Sends the first request: for the first part of the range, whatever the object's size turns out to
-/// be; or, where all of an object is wanted that will be small, for all of it, since only that answer
+/// Sends the first request: for the first part of what is wanted, whatever the object's size turns out
+/// to be; or, where all of an object is wanted that will be small, for all of it, since only that answer
 /// brings its checksum. If it is not small after all, its first part is taken and the connection
 /// dropped.
 pub(crate) async fn open(
     engine: &Arc<Engine>,
     subject: Subject,
-    wanted: Wanted<'_>,
+    opening: Opening<'_>,
     progress: Option<Progress>,
     kept: &mut Option<Connection>,
 ) -> Result<Opened> {
     engine.keep_house();
-    let Wanted { range, verify, sizes } = wanted;
-    let part_size = engine.pace.part_size();
-    let all = range == (0..u64::MAX);
-    let whole = all && verify && sizes.expects_small();
-    let first = range.start..range.end.min(range.start.saturating_add(part_size));
+    let Opening { wanted, part, verify, sizes, .. } = &opening;
+    let all = *wanted == Wanted::All;
+    let whole = all && *verify && sizes.expects_small();
+    let first = opening.first();
     let mut range_text = RangeText::default();
-    let headers = [if whole { CHECKSUM_MODE } else { ("range", range_text.write(&first)) }];
+    let mut headers = Borrowed::new();
+    headers.push(if whole { CHECKSUM_MODE } else { ("range", first.write(&mut range_text)) });
+    headers.extend(opening.conditions.iter());
     let call = Call { headers: &headers, into_slot: true, ..Call::new(Method::Get) };
     let mut attempts = Attempts::new();
     loop {
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
-            let Accepted { range: mut arriving, size } = accept_range(head, &first, None)?;
+            let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
             if whole && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
-                arriving.end = arriving.end.min(part_size);
+                arriving.end = arriving.end.min(*part);
             }
             let check = match verify {
                 false => Check::none(Unverified::TurnedOff),
-                true if range.start > 0 || range.end < size => Check::none(Unverified::Range),
-                true => Check::of(head, arriving.end >= size),
+                true if wanted.of(size) != (0..size) => Check::none(Unverified::Range),
+                true => Check::of(head, arriving == (0..size)),
             };
             Ok((arriving, Version::of(head, size), ObjectInfo::of(head, size), check))
         });
         match begun.await {
             Ok((exchange, (arriving, version, info, check))) => {
-                let wanted = range.start..range.end.min(version.size);
                 if all {
-                    sizes.saw(version.size <= part_size);
+                    sizes.saw(version.size <= *part);
                 }
+                let wanted = wanted.of(version.size);
                 if let Some(progress) = &progress {
                     progress.expect(wanted.end - wanted.start);
                 }
@@ -302,7 +452,7 @@ pub(crate) async fn open(
                 let begun = Begun { exchange, attempts };
                 return Ok(Opened { source, info, wanted, first: Some((part, begun)) });
             }
-            Err(failure) if range.start == 0 && failure.says_empty() => {
+            Err(failure) if wanted.allows_empty() && failure.says_empty() => {
                 let version = Version { size: 0, etag: None, version_id: None, last_modified: None };
                 let check = Check::none(Unverified::NothingRead);
                 let source = Source { engine: Arc::clone(engine), subject, version, progress, check };
@@ -364,10 +514,10 @@ impl Opened {
         let progress = source.progress.clone();
         if let Some((first, begun)) = first {
             let pace = &source.engine.pace;
-            let rest = download_parts(first.end..wanted.end, pace.part_size());
+            let rest = download_parts(rest_of(&wanted, &first), pace.part_size());
             let others = pace.workers(rest.len().saturating_add(1)) - 1;
             let mut parts = Parts { rest, next: 0, destination, origin: wanted.start };
-            let sink = parts.sink(&first);
+            let sink = parts.first_sink(&first);
             if others == 0 && parts.rest.len() == 0 {
                 // One part, one request: no crew.
                 source.fetch_and_ask(source.fetch(first, sink, Some(begun), kept)).await?;
@@ -387,6 +537,11 @@ impl Opened {
         }
         Ok(info)
     }
+}
+
+/// What is wanted beside the first part, which lies at its beginning or at its end.
+pub(crate) fn rest_of(wanted: &Range<u64>, first: &Range<u64>) -> Range<u64> {
+    if first.start > wanted.start { wanted.start..first.start } else { first.end..wanted.end }
 }
 
 /// Where a download's bytes go.
@@ -411,6 +566,18 @@ impl Parts {
         self.next += 1;
         let sink = self.sink(&range);
         Some((range, sink))
+    }
+
+    /// Of the part that the first answer brings.
+    fn first_sink(&mut self, range: &Range<u64>) -> Sink {
+        let before = range.start - self.origin;
+        match &mut self.destination {
+            Destination::Memory(slot) if before > 0 => {
+                let front = slot.split_to(before as usize);
+                Sink::Memory(std::mem::replace(slot, front))
+            }
+            _ => self.sink(range),
+        }
     }
 
     /// Parts are handed out in order, so the part's slot is the front of what is left.

@@ -10,10 +10,12 @@ use tracing::Instrument;
 use super::Engine;
 use super::checksum::Sizes;
 use super::file::write_file;
-use super::get::{Object, Opened, Wanted, incomplete, open};
+use super::get::{Object, Opened, Opening, Wanted, incomplete, open};
 use super::head::ObjectInfo;
 use super::many::{Items, Outcomes, Worker, start};
+use super::options::Fields;
 use super::part::reserve;
+use super::read_options::{ReadOptions, read_methods};
 use super::request::Subject;
 use crate::error::Result;
 use crate::metrics::Progress;
@@ -27,11 +29,14 @@ pub struct GetMany {
     bucket: String,
     progress: Option<Progress>,
     verify: Option<bool>,
+    options: ReadOptions,
 }
+
+read_methods!(GetMany);
 
 impl GetMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> GetMany {
-        GetMany { engine, bucket, progress: None, verify: None }
+        GetMany { engine, bucket, progress: None, verify: None, options: ReadOptions::default() }
     }
 
     /// Whether objects are compared with their own checksums; otherwise as `verify_checksums` is set.
@@ -103,16 +108,19 @@ impl GetMany {
         T: Send + 'static,
         W: Worker<I, T>,
     {
-        let GetMany { engine, bucket, progress, verify } = self;
+        let GetMany { engine, bucket, progress, verify, options } = self;
         let verify = verify.unwrap_or(engine.config.verify_checksums);
         let sizes = Arc::new(Sizes::mostly_small());
-        let bucket = Subject::bucket(&engine, "get", &bucket)?;
+        let (attached, conditions) = options.split();
+        let bucket = Subject::bucket(&engine, "get", &bucket)?.with(attached);
+        let conditions = Arc::new(conditions);
         let workers = engine.pace.workers(usize::MAX);
         Ok(start(items, workers, || {
             worker(Getter {
                 engine: Arc::clone(&engine),
                 bucket: bucket.clone(),
                 progress: progress.clone(),
+                conditions: Arc::clone(&conditions),
                 verify,
                 sizes: Arc::clone(&sizes),
                 kept: None,
@@ -126,6 +134,7 @@ struct Getter {
     engine: Arc<Engine>,
     bucket: Subject,
     progress: Option<Progress>,
+    conditions: Arc<Fields>,
     verify: bool,
     /// What this call has seen.
     sizes: Arc<Sizes>,
@@ -135,8 +144,10 @@ struct Getter {
 impl Getter {
     async fn open(&mut self, key: &str) -> Result<Opened> {
         let subject = self.bucket.with_key(key)?;
-        let wanted = Wanted { range: 0..u64::MAX, verify: self.verify, sizes: &self.sizes };
-        open(&self.engine, subject, wanted, self.progress.clone(), &mut self.kept).await
+        let part = self.engine.pace.part_size();
+        let (conditions, verify, sizes) = (&*self.conditions, self.verify, &*self.sizes);
+        let opening = Opening { wanted: Wanted::All, part, in_order: false, conditions, verify, sizes };
+        open(&self.engine, subject, opening, self.progress.clone(), &mut self.kept).await
     }
 
     /// Receives into the engine's memory. The budget is asked for one part's room before the size is

@@ -6,6 +6,8 @@ use jiff::Timestamp;
 
 use super::Engine;
 use super::checksum::Verified;
+use super::options::sent_by_await;
+use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Call, Subject, head_only};
 use crate::error::Result;
 use crate::wire::checksum::Checksum;
@@ -29,6 +31,22 @@ pub struct ObjectInfo {
     pub last_modified: Option<Timestamp>,
     /// The media type that was given on upload.
     pub content_type: Option<String>,
+    /// How the bytes are encoded, as `gzip`. They come as they are stored.
+    pub content_encoding: Option<String>,
+    /// How a browser should present the object.
+    pub content_disposition: Option<String>,
+    /// The language that the content is in.
+    pub content_language: Option<String>,
+    /// How caches may keep the object.
+    pub cache_control: Option<String>,
+    /// When caches should ask again, as the server wrote it.
+    pub expires: Option<String>,
+    /// What encrypted it: `AES256`, `aws:kms`; a customer's own key is not told here.
+    pub server_side_encryption: Option<String>,
+    /// The key of KMS that encrypted it.
+    pub kms_key_id: Option<String>,
+    /// How many tags it has, where the server tells.
+    pub tag_count: Option<u32>,
     /// The storage class, where it is not the standard one.
     pub storage_class: Option<String>,
     /// The checksum that the server keeps of it, where it was told: with whole downloads.
@@ -41,21 +59,48 @@ pub struct ObjectInfo {
 
 impl ObjectInfo {
     pub(crate) fn of(head: &ResponseHead<'_>, size: u64) -> ObjectInfo {
-        let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
-        let metadata = head.headers().filter_map(|(name, value)| {
-            let (prefix, rest) = name.split_at_checked(METADATA.len())?;
-            prefix.eq_ignore_ascii_case(METADATA).then(|| (rest.to_ascii_lowercase(), text(value)))
-        });
-        ObjectInfo {
+        let mut info = ObjectInfo {
             size,
             etag: head.etag.map(str::to_owned),
             version_id: head.version_id.map(str::to_owned),
             last_modified: head.last_modified.and_then(parse_http_date),
             content_type: head.content_type.map(str::to_owned),
-            storage_class: head.header("x-amz-storage-class").map(text),
-            checksum: None,
-            verified: Verified::default(),
-            metadata: metadata.collect(),
+            ..ObjectInfo::default()
+        };
+        for (name, value) in head.headers() {
+            info.take(name, value);
+        }
+        info
+    }
+
+    /// Names of different headers mostly differ in length: one comparison decides.
+    fn take(&mut self, name: &str, value: &[u8]) {
+        let is = |expected: &str| name.eq_ignore_ascii_case(expected);
+        let text = || String::from_utf8_lossy(value).into_owned();
+        let field = match name.len() {
+            7 if is("expires") => &mut self.expires,
+            13 if is("cache-control") => &mut self.cache_control,
+            16 if is("content-encoding") => &mut self.content_encoding,
+            16 if is("content-language") => &mut self.content_language,
+            19 if is("content-disposition") => &mut self.content_disposition,
+            19 if is("x-amz-storage-class") => &mut self.storage_class,
+            19 if is("x-amz-tagging-count") => {
+                self.tag_count = text().parse().ok();
+                return;
+            }
+            28 if is("x-amz-server-side-encryption") => &mut self.server_side_encryption,
+            43 if is("x-amz-server-side-encryption-aws-kms-key-id") => &mut self.kms_key_id,
+            _ => {
+                if let Some((prefix, rest)) = name.split_at_checked(METADATA.len())
+                    && prefix.eq_ignore_ascii_case(METADATA)
+                {
+                    self.metadata.push((rest.to_ascii_lowercase(), text()));
+                }
+                return;
+            }
+        };
+        if field.is_none() {
+            *field = Some(text());
         }
     }
 }
@@ -65,16 +110,40 @@ pub(super) fn parse_http_date(text: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }
 
-/// HEADs one object.
-pub(crate) async fn head(engine: &Arc<Engine>, bucket: &str, key: &str) -> Result<ObjectInfo> {
-    engine.keep_house();
-    let subject = Subject::key(engine, "head", bucket, key)?;
-    head_as(engine, &subject).await
+/// A HEAD that has not been sent; made by [`Client::head`](crate::Client::head), sent by `await`.
+#[must_use = "nothing is sent until it is awaited"]
+pub struct Head {
+    engine: Arc<Engine>,
+    bucket: String,
+    key: String,
+    options: ReadOptions,
 }
 
-/// The same on behalf of another operation, whose name then stands in errors.
+read_methods!(Head);
+version_method!(Head, this => this.options.version_id);
+sent_by_await!(Head, ObjectInfo);
+
+impl Head {
+    pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Head {
+        Head { engine, bucket, key, options: ReadOptions::default() }
+    }
+
+    async fn send(self) -> Result<ObjectInfo> {
+        let Head { engine, bucket, key, options } = self;
+        engine.keep_house();
+        let (attached, conditions) = options.split();
+        let subject = Subject::key(&engine, "head", &bucket, &key)?.with(attached);
+        ask(&engine, &subject, &conditions.borrowed()).await
+    }
+}
+
+/// HEADs an object on behalf of another operation, whose name then stands in errors.
 pub(crate) async fn head_as(engine: &Arc<Engine>, subject: &Subject) -> Result<ObjectInfo> {
-    let call = Call::new(Method::Head);
+    ask(engine, subject, &[]).await
+}
+
+async fn ask(engine: &Arc<Engine>, subject: &Subject, headers: &[(&str, &str)]) -> Result<ObjectInfo> {
+    let call = Call { headers, ..Call::new(Method::Head) };
     let read = |head: &ResponseHead<'_>| ObjectInfo::of(head, head.content_length.unwrap_or(0));
     engine.ask(subject, &call, 0, read, head_only).await
 }

@@ -1,30 +1,20 @@
-//! LIST: the keys under a prefix, page after page, in the server's order.
-//!
-//! The next page is asked for as soon as a page has arrived, so that the server works while the
-//! caller does. A listing ends when the server says so, never on a count; an error is an error, not
-//! a shorter list.
+//! LIST: the keys under a prefix, or all their versions, page after page, in the server's order.
 
-use std::collections::HashSet;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-
-use futures_core::Stream;
-use tokio::task::JoinHandle;
 
 use super::Engine;
+use super::options::{Access, access_methods};
+use super::pages::{Marker, Pages};
 use super::request::{Call, Subject};
-use super::workers::lost;
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::is_directory_bucket;
 use crate::wire::request::Method;
-use crate::wire::xml::{ListPage, parse_list_objects_v2};
+use crate::wire::xml::{parse_list_objects_v2, parse_list_versions};
 
-pub use crate::wire::xml::{ListedObject, StorageClass};
+pub use crate::wire::xml::{ListedObject, ListedVersion, StorageClass};
 
 /// A page of 1,000 keys of 1,024 bytes, every byte percent-encoded, and its tags stay under this.
-const PAGE_BYTES: usize = 8 << 20;
+pub(crate) const PAGE_BYTES: usize = 8 << 20;
 
 /// One page of a listing.
 #[derive(Debug, Clone, Default)]
@@ -36,8 +26,19 @@ pub struct Page {
     pub prefixes: Vec<String>,
 }
 
+/// One page of a listing of versions.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct VersionPage {
+    /// Versions and delete markers, in the server's order: by key, the newest first.
+    pub versions: Vec<ListedVersion>,
+    /// Prefixes up to the delimiter, where one was given.
+    pub prefixes: Vec<String>,
+}
+
 /// A listing that has not been sent; made by [`Client::list`](crate::Client::list).
-#[must_use = "nothing is sent until `pages` is called"]
+#[must_use = "nothing is sent until `pages` or `versions` is called"]
+#[derive(Clone)]
 pub struct List {
     engine: Arc<Engine>,
     bucket: String,
@@ -45,7 +46,10 @@ pub struct List {
     delimiter: String,
     start_after: String,
     page_size: u32,
+    access: Access,
 }
+
+access_methods!(List, this => this.access);
 
 impl List {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> List {
@@ -56,6 +60,7 @@ impl List {
             delimiter: String::new(),
             start_after: String::new(),
             page_size: 1000,
+            access: Access::default(),
         }
     }
 
@@ -85,18 +90,36 @@ impl List {
 
     /// The pages, fetched one ahead. Nothing is sent before the first is asked for.
     pub fn pages(self) -> Pages {
-        Pages { list: Arc::new(self), state: State::Start, tokens: HashSet::new() }
+        let (bucket, list) = (self.bucket.clone(), Arc::new(self));
+        Pages::new("list", bucket, Box::new(move |marker| Box::pin(Arc::clone(&list).page(marker))))
     }
 
-    fn turns_in_circles(&self) -> Error {
-        let message = "the listing does not move on: the server sent the same continuation token twice";
-        Error::new(ErrorKind::Protocol, message).with_context("list", &self.bucket, "")
+    /// All versions and delete markers of the keys instead of the newest alone, in pages that are
+    /// fetched one ahead. Nothing is sent before the first is asked for.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let mut pages = client.list("bucket").prefix("logs/").versions();
+    /// while let Some(page) = pages.next().await {
+    ///     for version in page?.versions.iter().filter(|version| !version.is_latest) {
+    ///         client.delete("bucket", &version.key).version(&version.version_id).await?;
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn versions(self) -> Pages<VersionPage> {
+        let (bucket, list) = (self.bucket.clone(), Arc::new(self));
+        Pages::new("list versions", bucket, Box::new(move |marker| Box::pin(Arc::clone(&list).version_page(marker))))
     }
 
-    async fn page(self: Arc<Self>, token: Option<String>) -> Result<ListPage> {
-        let engine = &self.engine;
-        engine.keep_house();
-        let subject = Subject::bucket(engine, "list", &self.bucket)?;
+    fn subject(&self, operation: &'static str) -> Result<Subject> {
+        self.engine.keep_house();
+        Ok(Subject::bucket(&self.engine, operation, &self.bucket)?.with(self.access.clone().attached()))
+    }
+
+    async fn page(self: Arc<Self>, marker: Option<Marker>) -> Result<(Page, Option<Marker>)> {
+        let subject = self.subject("list")?;
         if !self.start_after.is_empty() && is_directory_bucket(&self.bucket) {
             let message = "a directory bucket lists in no order, so it has no start-after";
             let error = Error::new(ErrorKind::Config, message).with_hint("list a prefix, and choose from what comes");
@@ -112,76 +135,44 @@ impl List {
         if !self.delimiter.is_empty() {
             query.push(("delimiter", &self.delimiter));
         }
-        match &token {
-            Some(token) => query.push(("continuation-token", token)),
+        match &marker {
+            Some((token, _)) => query.push(("continuation-token", token)),
             None if !self.start_after.is_empty() => query.push(("start-after", &self.start_after)),
             None => {}
         }
         let call = Call { query: &query, ..Call::new(Method::Get) };
-        engine.ask(&subject, &call, PAGE_BYTES, |_| (), |document, ()| parse_list_objects_v2(&document)).await
-    }
-}
-
-/// The pages of a listing: a [`Stream`], or call [`Pages::next`]. After an error it ends.
-pub struct Pages {
-    list: Arc<List>,
-    state: State,
-    /// Hashes of the tokens that have come: a listing that returns to one would never end.
-    tokens: HashSet<u64>,
-}
-
-enum State {
-    Start,
-    Asked(Asked),
-    End,
-}
-
-/// A page that is on its way; no longer wanted when dropped.
-struct Asked(JoinHandle<Result<ListPage>>);
-
-impl Drop for Asked {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-impl Pages {
-    /// The next page; `None` after the last.
-    pub async fn next(&mut self) -> Option<Result<Page>> {
-        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+        let parse = |document: Vec<u8>, ()| parse_list_objects_v2(&document);
+        let page = self.engine.ask(&subject, &call, PAGE_BYTES, |_| (), parse).await?;
+        let next = page.next_continuation_token.filter(|_| page.is_truncated).map(|token| (token, String::new()));
+        Ok((Page { objects: page.objects, prefixes: page.prefixes }, next))
     }
 
-    fn ask(&self, token: Option<String>) -> State {
-        State::Asked(Asked(tokio::spawn(Arc::clone(&self.list).page(token))))
-    }
-}
-
-impl Stream for Pages {
-    type Item = Result<Page>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if matches!(self.state, State::Start) {
-            self.state = self.ask(None);
+    async fn version_page(self: Arc<Self>, marker: Option<Marker>) -> Result<(VersionPage, Option<Marker>)> {
+        let subject = self.subject("list versions")?;
+        let page_size = self.page_size.to_string();
+        let mut query = vec![
+            ("versions", ""),
+            ("encoding-type", "url"),
+            ("max-keys", page_size.as_str()),
+            ("prefix", self.prefix.as_str()),
+        ];
+        if !self.delimiter.is_empty() {
+            query.push(("delimiter", &self.delimiter));
         }
-        let State::Asked(asked) = &mut self.state else { return Poll::Ready(None) };
-        let arrived = ready!(Pin::new(&mut asked.0).poll(cx));
-        let page = match arrived.unwrap_or_else(|error| Err(lost(error))) {
-            Ok(page) => page,
-            Err(error) => {
-                self.state = State::End;
-                return Poll::Ready(Some(Err(error)));
-            }
-        };
-        self.state = match page.next_continuation_token {
-            Some(token) if page.is_truncated => {
-                if !self.tokens.insert(BuildHasherDefault::<DefaultHasher>::default().hash_one(&token)) {
-                    self.state = State::End;
-                    return Poll::Ready(Some(Err(self.list.turns_in_circles())));
+        match &marker {
+            Some((key, version)) => {
+                query.push(("key-marker", key));
+                if !version.is_empty() {
+                    query.push(("version-id-marker", version));
                 }
-                self.ask(Some(token))
             }
-            _ => State::End,
-        };
-        Poll::Ready(Some(Ok(Page { objects: page.objects, prefixes: page.prefixes })))
+            // A key alone is where the listing goes on after: all of its own versions are left out.
+            None if !self.start_after.is_empty() => query.push(("key-marker", &self.start_after)),
+            None => {}
+        }
+        let call = Call { query: &query, ..Call::new(Method::Get) };
+        let parse = |document: Vec<u8>, ()| parse_list_versions(&document);
+        let page = self.engine.ask(&subject, &call, PAGE_BYTES, |_| (), parse).await?;
+        Ok((VersionPage { versions: page.versions, prefixes: page.prefixes }, page.next))
     }
 }

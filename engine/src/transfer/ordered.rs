@@ -5,12 +5,13 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use super::get::{Opened, incomplete};
+use super::get::{Opened, incomplete, rest_of};
 use super::head::ObjectInfo;
 use super::part::{Begun, Sink, Source, reserve};
 use super::workers::lost;
@@ -19,10 +20,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::pace::MemoryPermit;
 use crate::plan::download_parts;
 
-struct Fetched {
+/// A part that has arrived.
+pub(super) struct Fetched {
     index: usize,
-    body: Buffer,
-    _permit: MemoryPermit,
+    pub(super) body: Buffer,
+    _permit: Option<MemoryPermit>,
 }
 
 /// Writes the whole download to `writer`, in order, and flushes it. `permit` has room for the first
@@ -55,11 +57,20 @@ async fn deliver_all(
     writer: &mut (impl AsyncWrite + Unpin),
 ) -> Result<()> {
     let pace = &source.engine.pace;
-    let mut rest = download_parts(first_range.end..wanted.end, pace.part_size());
+    let mut rest = download_parts(rest_of(&wanted, &first_range), pace.part_size());
     let ahead = pace.workers(rest.len().saturating_add(1));
-    let mut window = Window::default();
-    window.fetch(source, first_range, Some(begun), permit);
+    let (mut window, mut tail) = (Window::default(), Window::default());
     let mut upcoming = rest.next();
+    if first_range.start > wanted.start {
+        // The answer to the first request brought the last byte.
+        tail.fetch(source, first_range, Some(begun), None);
+        if let Some(range) = upcoming.take() {
+            window.fetch(source, range, None, Some(permit));
+            upcoming = rest.next();
+        }
+    } else {
+        window.fetch(source, first_range, Some(begun), Some(permit));
+    }
     loop {
         // Memory is asked for in the order in which it is delivered, so the part that the writer
         // waits for never waits for one behind it.
@@ -76,15 +87,20 @@ async fn deliver_all(
                     continue;
                 }
             };
-            window.fetch(source, range, None, permit);
+            window.fetch(source, range, None, Some(permit));
             upcoming = rest.next();
         }
         if window.is_empty() {
-            return Ok(());
+            break;
         }
         let arrived = window.next().await;
         deliver(source, writer, arrived).await?;
     }
+    if tail.is_empty() {
+        return Ok(());
+    }
+    let arrived = tail.next().await;
+    deliver(source, writer, arrived).await
 }
 
 async fn deliver(source: &Source, writer: &mut (impl AsyncWrite + Unpin), arrived: Result<Fetched>) -> Result<()> {
@@ -99,7 +115,7 @@ fn cannot_write(error: io::Error) -> Error {
 
 /// Parts in flight, and parts that arrived before their turn.
 #[derive(Default)]
-struct Window {
+pub(super) struct Window {
     tasks: JoinSet<Result<Fetched>>,
     early: VecDeque<Option<Fetched>>,
     /// The index of the part whose turn it is.
@@ -108,15 +124,21 @@ struct Window {
 
 impl Window {
     /// Parts asked for and not yet handed on.
-    fn in_flight(&self) -> usize {
+    pub(super) fn in_flight(&self) -> usize {
         self.early.len()
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.early.is_empty()
     }
 
-    fn fetch(&mut self, source: &Arc<Source>, range: Range<u64>, begun: Option<Begun>, permit: MemoryPermit) {
+    pub(super) fn fetch(
+        &mut self,
+        source: &Arc<Source>,
+        range: Range<u64>,
+        begun: Option<Begun>,
+        permit: Option<MemoryPermit>,
+    ) {
         let index = self.turn + self.early.len();
         self.early.push_back(None);
         let source = Arc::clone(source);
@@ -135,24 +157,30 @@ impl Window {
 
     /// The part whose turn it is. Cancel-safe: what has arrived stays in the window.
     async fn next(&mut self) -> Result<Fetched> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Fetched>> {
         loop {
             if let Some(front) = self.early.front_mut()
                 && let Some(fetched) = front.take()
             {
                 self.early.pop_front();
                 self.turn += 1;
-                return Ok(fetched);
+                return Poll::Ready(Ok(fetched));
             }
-            match self.tasks.join_next().await {
+            match ready!(self.tasks.poll_join_next(cx)) {
                 Some(Ok(Ok(fetched))) => {
                     let place = fetched.index - self.turn;
                     if let Some(slot) = self.early.get_mut(place) {
                         *slot = Some(fetched);
                     }
                 }
-                Some(Ok(Err(error))) => return Err(error),
-                Some(Err(error)) => return Err(lost(error)),
-                None => return Err(Error::new(ErrorKind::Cancelled, "no part is being fetched")),
+                Some(Ok(Err(error))) => return Poll::Ready(Err(error)),
+                Some(Err(error)) => return Poll::Ready(Err(lost(error))),
+                None => {
+                    return Poll::Ready(Err(Error::new(ErrorKind::Cancelled, "no part is being fetched")));
+                }
             }
         }
     }

@@ -244,11 +244,19 @@ impl Default for RangeText {
 impl RangeText {
     /// `range` must not be empty.
     pub(crate) fn write(&mut self, range: &Range<u64>) -> &str {
+        self.format(format_args!("bytes={}-{}", range.start, range.end.saturating_sub(1)))
+    }
+
+    /// The last `length` bytes, which must be some.
+    pub(crate) fn write_suffix(&mut self, length: u64) -> &str {
+        self.format(format_args!("bytes=-{length}"))
+    }
+
+    fn format(&mut self, text: std::fmt::Arguments<'_>) -> &str {
         use std::io::Write;
         let mut rest = &mut self.text[..];
-        let last = range.end.saturating_sub(1);
         // 48 bytes hold the longest text there can be, so this cannot fail.
-        let _ = write!(rest, "bytes={}-{last}", range.start);
+        let _ = rest.write_fmt(text);
         let used = 48 - rest.len();
         std::str::from_utf8(&self.text[..used]).unwrap_or_default()
     }
@@ -262,6 +270,7 @@ mod tests {
     fn the_longest_range_fits() {
         let mut text = RangeText::default();
         assert_eq!(text.write(&(0..1)), "bytes=0-0");
+        assert_eq!(RangeText::default().write_suffix(u64::MAX), "bytes=-18446744073709551615");
         assert_eq!(
             RangeText::default().write(&(u64::MAX - 1..u64::MAX)),
             "bytes=18446744073709551614-18446744073709551614"

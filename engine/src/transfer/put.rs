@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::Engine;
 use super::file::SourceFile;
+use super::put_options::{PutOptions, Written, put_methods};
 use super::request::Subject;
 use super::upload::{Content, Upload};
 use crate::error::Result;
@@ -31,17 +32,22 @@ pub struct PutOutcome {
 /// A PUT that has not been sent; made by [`Client::put`](crate::Client::put).
 #[must_use = "nothing is sent until a source is chosen"]
 pub struct Put {
-    engine: Arc<Engine>,
-    bucket: String,
-    key: String,
-    progress: Option<Progress>,
-    checksum: Option<ChecksumAlgorithm>,
+    pub(super) engine: Arc<Engine>,
+    pub(super) bucket: String,
+    pub(super) key: String,
+    pub(super) progress: Option<Progress>,
+    pub(super) checksum: Option<ChecksumAlgorithm>,
+    pub(super) options: PutOptions,
+    /// How large an object of unknown length is expected to be.
+    pub(super) expected_size: u64,
 }
+
+put_methods!(Put, this => this.options);
 
 impl Put {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Put {
         let checksum = engine.config.checksum_algorithm;
-        Put { engine, bucket, key, progress: None, checksum }
+        Put { engine, bucket, key, progress: None, checksum, options: PutOptions::default(), expected_size: 0 }
     }
 
     /// The checksum that goes with the bytes, or `None` for none; otherwise as `checksum_algorithm` is
@@ -54,6 +60,12 @@ impl Put {
     /// Counts bytes as the server accepts them, a part at a time.
     pub fn progress(mut self, progress: Progress) -> Put {
         self.progress = Some(progress);
+        self
+    }
+
+    /// All options at once, in the place of those that were set so far.
+    pub fn options(mut self, options: PutOptions) -> Put {
+        self.options = options;
         self
     }
 
@@ -80,13 +92,22 @@ impl Put {
     }
 
     async fn run(self, content: Content) -> Result<PutOutcome> {
-        let subject = Subject::key(&self.engine, "put", &self.bucket, &self.key)?;
+        let subject = self.subject()?;
         let engine = Arc::clone(&self.engine);
-        let (checksum, progress) = (self.checksum, self.progress);
-        let upload = Upload { engine: self.engine, subject: subject.clone(), content, checksum, progress };
+        let upload = self.upload(subject.clone(), content);
         let mut kept = None;
         let outcome = upload.run(&mut kept).await?;
         engine.put_back(&subject, kept);
         Ok(outcome)
+    }
+
+    pub(super) fn subject(&self) -> Result<Subject> {
+        Ok(Subject::key(&self.engine, "put", &self.bucket, &self.key)?.with(self.options.attached()))
+    }
+
+    pub(super) fn upload(self, subject: Subject, content: Content) -> Upload {
+        let written = Written::new(&self.options);
+        let (checksum, progress) = (self.checksum, self.progress);
+        Upload { engine: self.engine, subject, content, checksum, written, progress }
     }
 }

@@ -10,6 +10,7 @@ use super::Engine;
 use super::file::SourceFile;
 use super::many::{Items, Outcomes, Worker, start};
 use super::put::PutOutcome;
+use super::put_options::{PutOptions, Written, put_methods};
 use super::request::Subject;
 use super::upload::{Content, Upload};
 use crate::error::Result;
@@ -25,12 +26,15 @@ pub struct PutMany {
     bucket: String,
     progress: Option<Progress>,
     checksum: Option<ChecksumAlgorithm>,
+    options: PutOptions,
 }
+
+put_methods!(PutMany, this => this.options);
 
 impl PutMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> PutMany {
         let checksum = engine.config.checksum_algorithm;
-        PutMany { engine, bucket, progress: None, checksum }
+        PutMany { engine, bucket, progress: None, checksum, options: PutOptions::default() }
     }
 
     /// The checksum that goes with each object, or `None` for none; otherwise as `checksum_algorithm`
@@ -43,6 +47,12 @@ impl PutMany {
     /// Counts bytes and objects as the server accepts them.
     pub fn progress(mut self, progress: Progress) -> PutMany {
         self.progress = Some(progress);
+        self
+    }
+
+    /// All options at once, for every object, in the place of those that were set so far.
+    pub fn options(mut self, options: PutOptions) -> PutMany {
+        self.options = options;
         self
     }
 
@@ -87,12 +97,14 @@ impl PutMany {
         I: Send + 'static,
         Putter: Worker<I, PutOutcome>,
     {
-        let PutMany { engine, bucket, progress, checksum } = self;
-        let bucket = Subject::bucket(&engine, "put", &bucket)?;
+        let PutMany { engine, bucket, progress, checksum, options } = self;
+        let bucket = Subject::bucket(&engine, "put", &bucket)?.with(options.attached());
+        let written = Written::new(&options);
         let workers = engine.pace.workers(usize::MAX);
         Ok(start(items, workers, || Putter {
             engine: Arc::clone(&engine),
             bucket: bucket.clone(),
+            written: Arc::clone(&written),
             checksum,
             progress: progress.clone(),
             kept: None,
@@ -103,6 +115,7 @@ impl PutMany {
 struct Putter {
     engine: Arc<Engine>,
     bucket: Subject,
+    written: Arc<Written>,
     checksum: Option<ChecksumAlgorithm>,
     progress: Option<Progress>,
     kept: Option<Connection>,
@@ -114,6 +127,7 @@ impl Putter {
             engine: Arc::clone(&self.engine),
             subject: self.bucket.with_key(key)?,
             content,
+            written: Arc::clone(&self.written),
             checksum: self.checksum,
             progress: self.progress.clone(),
         };

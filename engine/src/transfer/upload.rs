@@ -10,19 +10,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytes::Bytes;
-use smallvec::SmallVec;
 use tracing::Instrument;
 
 use super::Engine;
 use super::body::{PartBody, Wants};
 use super::checksum::Carriage;
-use super::cleanup::Cleanup;
 use super::file::SourceFile;
-use super::head::head_as;
+use super::lost_answer::{LostAnswer, etag_of, find};
+use super::multipart::{Completing, SentPart, StartedUpload};
+use super::options::Borrowed;
 use super::put::PutOutcome;
-use super::refusal::{Failure, failed_inside_success};
-use super::request::{Attempts, Call, Subject, head_only, sha256, unreadable};
-use super::workers::{lost, run_together};
+use super::put_options::Written;
+use super::refusal::Failure;
+use super::request::{Attempts, Call, Subject};
+use super::workers::run_together;
 use crate::config::PayloadSigning;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
@@ -30,10 +31,9 @@ use crate::net::Connection;
 use crate::plan::{UploadPlan, upload_plan};
 use crate::wire::checksum::{Checksum, ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload};
-use crate::wire::xml::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 
 /// The answers of an upload are under 1 KiB.
-const ANSWER_BYTES: usize = 64 * 1024;
+pub(super) const ANSWER_BYTES: usize = 64 * 1024;
 
 /// What is uploaded.
 #[derive(Clone)]
@@ -58,6 +58,7 @@ pub(crate) struct Upload {
     pub(crate) subject: Subject,
     pub(crate) content: Content,
     pub(crate) checksum: Option<ChecksumAlgorithm>,
+    pub(crate) written: Arc<Written>,
     pub(crate) progress: Option<Progress>,
 }
 
@@ -69,13 +70,6 @@ struct Tags {
     sum: Option<Sum>,
     /// The server told the sum too.
     confirmed: bool,
-}
-
-/// A part that the server has.
-struct SentPart {
-    number: u32,
-    etag: String,
-    sum: Option<Sum>,
 }
 
 impl Upload {
@@ -102,10 +96,11 @@ impl Upload {
         Ok(outcome)
     }
 
-    async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
+    pub(super) async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
         let body = self.part_body(0..size).await?;
         self.check_unchanged().await?;
-        let tags = self.send(&[], body, kept).await?;
+        let headers: Borrowed<'_> = self.written.object.iter().chain(self.written.conditions.iter()).collect();
+        let tags = self.send(&[], &headers, body, kept).await?;
         Ok(PutOutcome { etag: tags.etag, version_id: tags.version_id, parts: 1, checksum: tags.sum.map(stored) })
     }
 
@@ -147,10 +142,18 @@ impl Upload {
         let mut parts: Vec<SentPart> = sent.into_iter().flatten().collect();
         parts.sort_unstable_by_key(|part| part.number);
         self.check_unchanged().await?;
-        self.complete(&upload_id, &parts).await
+        let size = self.content.size();
+        self.complete(&upload_id, &parts, size).await
     }
 
-    async fn send_part(
+    /// Makes an object of its parts, `size` bytes in all.
+    pub(super) async fn complete(&self, upload_id: &str, parts: &[SentPart], size: u64) -> Result<PutOutcome> {
+        let Upload { engine, subject, checksum, written, .. } = self;
+        let checksum = *checksum;
+        Completing { engine, subject, upload_id, size, checksum, conditions: &written.conditions }.run(parts).await
+    }
+
+    pub(super) async fn send_part(
         &self,
         number: u32,
         range: Range<u64>,
@@ -161,19 +164,26 @@ impl Upload {
         let body = self.part_body(range).await.map_err(explain)?;
         let number_text = number.to_string();
         let query = [("partNumber", number_text.as_str()), ("uploadId", upload_id)];
-        let Tags { etag, sum, .. } = self.send(&query, body, kept).await.map_err(explain)?;
+        let Tags { etag, sum, .. } = self.send(&query, &[], body, kept).await.map_err(explain)?;
         let etag = etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")));
         Ok(SentPart { number, etag: etag?, sum })
     }
 
     /// Sends one body until it is accepted. Where the server refuses its checksum it is sent again at
     /// once, with less of it, and the server's taste is remembered.
-    async fn send(&self, query: &[(&str, &str)], mut body: PartBody, kept: &mut Option<Connection>) -> Result<Tags> {
+    async fn send(
+        &self,
+        query: &[(&str, &str)],
+        headers: &[(&str, &str)],
+        mut body: PartBody,
+        kept: &mut Option<Connection>,
+    ) -> Result<Tags> {
         let mut attempts = Attempts::new();
+        let mut lost = LostAnswer::default();
         let mut lowered = false;
         loop {
             attempts.begin();
-            let refused = match self.send_once(query, &body, &attempts, kept).await {
+            let refused = match self.send_once(query, headers, &body, &attempts, kept).await {
                 // A server that knows nothing of trailers may have stored the framing as if it were content.
                 Ok(tags) if body.carriage == Carriage::Trailer && !tags.confirmed => None,
                 Ok(tags) => {
@@ -187,7 +197,17 @@ impl Upload {
                     return Ok(tags);
                 }
                 Err(failure) if body.carriage.is_refused_by(&failure.error) => Some(failure),
+                Err(failure) if lost.may_explain(&failure.error) => {
+                    let bytes = body.as_slice();
+                    let etag = async || Some(etag_of(bytes).await);
+                    let size = Some(bytes.len() as u64);
+                    let found = find(&self.engine, &self.subject, failure.error, size, etag).await;
+                    let found = found.map_err(|error| self.subject.explain(error))?;
+                    let (etag, version_id) = (found.etag, found.version_id);
+                    return Ok(Tags { etag, version_id, sum: body.sum, confirmed: false });
+                }
                 Err(failure) => {
+                    lost.note(&failure);
                     attempts
                         .after(&self.engine, failure)
                         .await
@@ -207,6 +227,7 @@ impl Upload {
     async fn send_once(
         &self,
         query: &[(&str, &str)],
+        described: &[(&str, &str)],
         body: &PartBody,
         attempts: &Attempts,
         kept: &mut Option<Connection>,
@@ -214,12 +235,20 @@ impl Upload {
         let bytes = body.as_slice();
         let value = body.sum.map(|sum| sum.value());
         let length = bytes.len().to_string();
-        let mut headers: SmallVec<[(&str, &str); 4]> = SmallVec::new();
+        let encoding;
+        let mut headers = Borrowed::from_slice(described);
         let mut call = Call { query, body: bytes, payload: body.payload, ..Call::new(Method::Put) };
         match (body.carriage, self.checksum, &value) {
             (Carriage::Header, Some(algorithm), Some(value)) => headers.push((algorithm.header(), value)),
             (Carriage::Trailer, Some(algorithm), _) => {
-                headers.push(("content-encoding", "aws-chunked"));
+                // The content's own encoding stands behind the one that it travels in, and stays.
+                match headers.iter_mut().find(|(name, _)| *name == "content-encoding") {
+                    Some((_, own)) => {
+                        encoding = format!("aws-chunked,{own}");
+                        *own = &encoding;
+                    }
+                    None => headers.push(("content-encoding", "aws-chunked")),
+                }
                 headers.push(("x-amz-decoded-content-length", &length));
                 headers.push(("x-amz-trailer", algorithm.header()));
                 call.payload = Payload::UnsignedTrailer;
@@ -289,12 +318,12 @@ impl Upload {
     }
 
     /// Starts the multipart upload, with its checksum announced where the server lets it be.
-    async fn start(&self) -> Result<StartedUpload> {
+    pub(super) async fn start(&self) -> Result<StartedUpload> {
         let algorithm = self.checksum.filter(|_| self.carriage() != Carriage::None);
-        let started = StartedUpload::start(&self.engine, &self.subject, algorithm).await;
+        let started = StartedUpload::start(&self.engine, &self.subject, &self.written.object, algorithm).await;
         match started {
             Err(error) if algorithm.is_some() && Carriage::Header.is_refused_by(&error) => {
-                let started = StartedUpload::start(&self.engine, &self.subject, None).await?;
+                let started = StartedUpload::start(&self.engine, &self.subject, &self.written.object, None).await?;
                 self.engine.acceptance.lowered_to(Carriage::None, &self.subject.bucket);
                 Ok(started)
             }
@@ -308,78 +337,10 @@ impl Upload {
             Content::File(file) => file.check_unchanged().await.map_err(|error| self.subject.explain(error)),
         }
     }
-
-    async fn complete(self, upload_id: &str, parts: &[SentPart]) -> Result<PutOutcome> {
-        let mut body = Vec::new();
-        // All of them or none: a server that was told of checksums wants every part's.
-        let sums: Option<Vec<Sum>> = parts.iter().map(|part| part.sum).collect();
-        let values: Option<Vec<String>> = sums.as_ref().map(|sums| sums.iter().map(Sum::value).collect());
-        let part_sum = |index: usize| Some((self.checksum?.element(), values.as_ref()?.get(index)?.as_str()));
-        let listed = parts.iter().enumerate();
-        let listed = listed.map(|(index, part)| (part.number, part.etag.as_str(), part_sum(index)));
-        write_complete_multipart(&mut body, listed);
-        let whole = sums.filter(|_| self.checksum.is_some_and(ChecksumAlgorithm::combines)).and_then(Sum::of_parts);
-        let whole_value = whole.map(|whole| whole.value());
-        let size = self.content.size();
-        let size_text = size.to_string();
-        let mut headers: SmallVec<[(&str, &str); 4]> = SmallVec::new();
-        headers.extend([("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())]);
-        if let (Some(algorithm), Some(value)) = (self.checksum, &whole_value) {
-            headers.extend([(algorithm.header(), value.as_str()), ("x-amz-checksum-type", algorithm.multipart_type())]);
-        }
-        let call = Call {
-            query: &[("uploadId", upload_id)],
-            headers: &headers,
-            body: &body,
-            payload: sha256(&body),
-            ..Call::new(Method::Post)
-        };
-        let parts = parts.len() as u32;
-        let mut kept = None;
-        let mut attempts = Attempts::new();
-        loop {
-            attempts.begin();
-            let completed = async {
-                let (exchange, version_id) = self
-                    .engine
-                    .exchange(&self.subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
-                    .await?;
-                let answer = self.engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
-                match parse_complete_multipart(&answer) {
-                    Ok(CompletedUpload::Done { etag, checksum }) => match (whole, checksum) {
-                        (Some(whole), Some(told)) if disagree(&whole, &told) => {
-                            Err(Failure::never(other_bytes(whole, &told.value).error))
-                        }
-                        _ => Ok(PutOutcome { etag, version_id, parts, checksum: whole.map(stored) }),
-                    },
-                    Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
-                    Err(error) => Err(unreadable(error)),
-                }
-            };
-            let failure = match completed.await {
-                Ok(outcome) => {
-                    self.engine.put_back(&self.subject, kept);
-                    return Ok(outcome);
-                }
-                Err(failure) => failure,
-            };
-            // An earlier attempt may have completed the upload and only its answer been lost.
-            if attempts.is_repeated()
-                && failure.error.code() == Some("NoSuchUpload")
-                && let Ok(found) = head_as(&self.engine, &self.subject).await
-                && found.size == size
-                && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{parts}\"")))
-            {
-                let checksum = whole.map(stored);
-                return Ok(PutOutcome { etag: found.etag, version_id: found.version_id, parts, checksum });
-            }
-            attempts.after(&self.engine, failure).await.map_err(|failure| self.subject.explain(failure.error))?;
-        }
-    }
 }
 
 /// The server says that it stored something else than was sent.
-fn other_bytes(sent: Sum, told: &str) -> Failure {
+pub(super) fn other_bytes(sent: Sum, told: &str) -> Failure {
     let algorithm = sent.algorithm();
     Failure::backoff(
         Error::new(
@@ -390,83 +351,6 @@ fn other_bytes(sent: Sum, told: &str) -> Failure {
     )
 }
 
-fn disagree(sent: &Sum, told: &Checksum) -> bool {
-    !told.composite && told.algorithm == sent.algorithm() && told.value != sent.value()
-}
-
-fn stored(sum: Sum) -> Checksum {
+pub(super) fn stored(sum: Sum) -> Checksum {
     Checksum::full(sum.algorithm(), sum.value())
-}
-
-/// A multipart upload that exists on the server; dropped, it is aborted behind the caller's back.
-struct StartedUpload {
-    engine: Arc<Engine>,
-    subject: Subject,
-    upload_id: String,
-    /// Until it is completed or aborted there is something to clean up.
-    pending: Option<Cleanup>,
-}
-
-impl StartedUpload {
-    /// The request runs to its end even when nobody waits for it any more: an upload whose id never
-    /// arrived could not be aborted.
-    async fn start(
-        engine: &Arc<Engine>,
-        subject: &Subject,
-        checksum: Option<ChecksumAlgorithm>,
-    ) -> Result<StartedUpload> {
-        let (engine, subject) = (Arc::clone(engine), subject.clone());
-        let pending = engine.cleanups.begin();
-        let starting = async move {
-            let announced = checksum.map(|algorithm| {
-                let kind = ("x-amz-checksum-type", algorithm.multipart_type());
-                [("x-amz-checksum-algorithm", algorithm.s3_name()), kind]
-            });
-            let headers = announced.as_ref().map_or(&[][..], |headers| &headers[..]);
-            let call = Call { query: &[("uploads", "")], headers, ..Call::new(Method::Post) };
-            let upload_id = engine
-                .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
-                .await?;
-            Ok(StartedUpload { engine, subject, upload_id, pending: Some(pending) })
-        };
-        tokio::spawn(starting.in_current_span()).await.unwrap_or_else(|error| Err(lost(error)))
-    }
-
-    /// The upload is complete.
-    fn forget(mut self) {
-        self.pending = None;
-    }
-
-    /// Aborts the upload after `error`; where that fails too, the error names the upload.
-    async fn abort(mut self, error: Error) -> Error {
-        let aborted = abort(&self.engine, &self.subject, &self.upload_id).await;
-        self.pending = None;
-        match aborted {
-            Ok(()) => error,
-            Err(aborting) if aborting.kind() == ErrorKind::NotFound => error,
-            Err(_) => error.with_upload_id(self.upload_id.clone()),
-        }
-    }
-}
-
-impl Drop for StartedUpload {
-    fn drop(&mut self) {
-        let Some(pending) = self.pending.take() else { return };
-        // Without a runtime the process is ending, and nothing can be sent any more.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let engine = Arc::clone(&self.engine);
-        let subject = self.subject.clone();
-        let upload_id = std::mem::take(&mut self.upload_id);
-        runtime.spawn(async move {
-            if let Err(error) = abort(&engine, &subject, &upload_id).await {
-                tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
-            }
-            drop(pending);
-        });
-    }
-}
-
-async fn abort(engine: &Arc<Engine>, subject: &Subject, upload_id: &str) -> Result<()> {
-    let call = Call { query: &[("uploadId", upload_id)], ..Call::new(Method::Delete) };
-    engine.ask(subject, &call, ANSWER_BYTES, |_| (), head_only).await
 }

@@ -21,6 +21,7 @@
 pub mod checksum;
 pub mod chunked;
 pub mod etag;
+pub mod presign;
 pub mod request;
 pub mod response;
 pub mod sign;

@@ -135,7 +135,7 @@ impl fmt::Display for RequestError {
 
 impl std::error::Error for RequestError {}
 
-type Header<'a> = (&'a [u8], &'a [u8]);
+pub(super) type Header<'a> = (&'a [u8], &'a [u8]);
 
 /// Appends the complete head of `request` to `out`, signed by `signer` for the time `now`, or unsigned
 /// without one.
@@ -254,7 +254,7 @@ fn write_head(
     Ok(())
 }
 
-fn write_path(out: &mut Vec<u8>, request: &Request<'_>) -> Result<(), RequestError> {
+pub(super) fn write_path(out: &mut Vec<u8>, request: &Request<'_>) -> Result<(), RequestError> {
     let prefix = request.path_prefix;
     let encoded = prefix.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#'));
     if !encoded || !(prefix.is_empty() || prefix.starts_with('/')) {
@@ -267,7 +267,7 @@ fn write_path(out: &mut Vec<u8>, request: &Request<'_>) -> Result<(), RequestErr
 }
 
 /// The value to send for one of the caller's headers.
-fn checked_header<'a>(name: &str, value: &'a str) -> Result<&'a [u8], RequestError> {
+pub(super) fn checked_header<'a>(name: &str, value: &'a str) -> Result<&'a [u8], RequestError> {
     // RFC 9110, section 5.6.2: tokens; upper case is refused because signed names are lower case.
     let token = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(token) {
@@ -294,7 +294,7 @@ fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 }
 
 /// Appends a value as the canonical request has it: runs of spaces become one. Tabs stay.
-fn write_collapsed(out: &mut Vec<u8>, value: &[u8]) {
+pub(super) fn write_collapsed(out: &mut Vec<u8>, value: &[u8]) {
     if memchr::memmem::find(value, b"  ").is_none() {
         out.extend_from_slice(value);
         return;
@@ -308,7 +308,7 @@ fn write_collapsed(out: &mut Vec<u8>, value: &[u8]) {
 }
 
 /// Appends the names of `headers`, joined by semicolons.
-fn write_names(out: &mut Vec<u8>, headers: &[Header<'_>]) {
+pub(super) fn write_names(out: &mut Vec<u8>, headers: &[Header<'_>]) {
     for (index, (name, _)) in headers.iter().enumerate() {
         if index > 0 {
             out.push(b';');

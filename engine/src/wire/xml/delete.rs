@@ -10,6 +10,8 @@ use super::writer::{NAMESPACE, element};
 pub struct DeleteFailure {
     /// Its key; empty when the server does not tell.
     pub key: String,
+    /// The version that was to be deleted, where one was named.
+    pub version_id: Option<String>,
     /// The machine-readable code, as `AccessDenied`.
     pub code: String,
     /// The explanation for people; may be empty.
@@ -40,14 +42,15 @@ pub fn is_representable(key: &str) -> bool {
     key.chars().all(|character| matches!(character, '\t' | '\n' | '\r' | '\u{20}'..='\u{fffd}' | '\u{10000}'..))
 }
 
-/// Appends the body of a `DeleteObjects`, which takes at most 1,000 keys. With `quiet` the server answers
+/// Appends the body of a `DeleteObjects`, which takes at most 1,000 keys, each with the version that is
+/// meant or without one. With `quiet` the server answers
 /// with failures only.
 ///
 /// # Errors
 /// [`Unrepresentable`] for the first key that XML can't carry; `out` is then as it was.
 pub fn write_delete_objects<'a>(
     out: &mut Vec<u8>,
-    keys: impl IntoIterator<Item = &'a str>,
+    keys: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
     quiet: bool,
 ) -> Result<(), Unrepresentable> {
     let start = out.len();
@@ -55,13 +58,16 @@ pub fn write_delete_objects<'a>(
     if quiet {
         element(out, "Quiet", "true");
     }
-    for key in keys {
-        if !is_representable(key) {
+    for (key, version_id) in keys {
+        if !is_representable(key) || !version_id.is_none_or(is_representable) {
             out.truncate(start);
             return Err(Unrepresentable { key: key.to_owned() });
         }
         out.extend_from_slice(b"<Object>");
         element(out, "Key", key);
+        if let Some(version_id) = version_id {
+            element(out, "VersionId", version_id);
+        }
         out.extend_from_slice(b"</Object>");
     }
     out.extend_from_slice(b"</Delete>");
@@ -90,6 +96,7 @@ fn read_failure(cursor: &mut Cursor<'_>) -> Result<DeleteFailure, XmlError> {
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
             "Key" => failure.key = cursor.text()?,
+            "VersionId" => failure.version_id = Some(cursor.text()?).filter(|id| !id.is_empty()),
             "Code" => failure.code = cursor.text()?,
             "Message" => failure.message = cursor.text()?,
             _ => cursor.skip()?,
@@ -109,11 +116,12 @@ mod tests {
     #[test]
     fn keys_are_escaped_and_line_ends_are_references() {
         let mut out = Vec::new();
-        write_delete_objects(&mut out, ["a&b<c>\"'", "x\r\n\ty", " ü🚀 "], true).unwrap();
+        let keys = [("a&b<c>\"'", None), ("x\r\n\ty", None), (" ü🚀 ", Some("v<1"))];
+        write_delete_objects(&mut out, keys, true).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet><Object><Key>a&amp;b&lt;c&gt;&quot;'</Key></Object>\
-             <Object><Key>x&#13;&#10;&#9;y</Key></Object><Object><Key> ü🚀 </Key></Object></Delete>"
+             <Object><Key>x&#13;&#10;&#9;y</Key></Object><Object><Key> ü🚀 </Key><VersionId>v&lt;1</VersionId></Object></Delete>"
         );
     }
 
@@ -121,7 +129,7 @@ mod tests {
     fn what_xml_cannot_carry_is_refused_whole() {
         for key in ["a\0", "\u{1}", "\u{1f}", "\u{fffe}", "\u{ffff}"] {
             let mut out = b"before".to_vec();
-            let error = write_delete_objects(&mut out, ["fine", key], false).unwrap_err();
+            let error = write_delete_objects(&mut out, [("fine", None), (key, None)], false).unwrap_err();
             assert_eq!((error.key.as_str(), out.as_slice()), (key, b"before".as_slice()));
         }
     }
@@ -129,7 +137,12 @@ mod tests {
     #[test]
     fn failures_are_read_and_successes_skipped() {
         let xml = b"<DeleteResult><Deleted><Key>a</Key></Deleted><Error><Key>b</Key><VersionId/><Code>AccessDenied</Code><Message>Access Denied</Message></Error></DeleteResult>";
-        let failure = DeleteFailure { key: "b".into(), code: "AccessDenied".into(), message: "Access Denied".into() };
+        let failure = DeleteFailure {
+            key: "b".into(),
+            version_id: None,
+            code: "AccessDenied".into(),
+            message: "Access Denied".into(),
+        };
         assert_eq!(parse_delete_result(xml), Ok(vec![failure]));
         assert_eq!(parse_delete_result(b"<DeleteResult/>"), Ok(Vec::new()));
         assert_eq!(parse_delete_result(&xml[..60]), Err(XmlError::Truncated));
@@ -141,7 +154,7 @@ mod tests {
         #[test]
         fn keys_round_trip(keys in prop::collection::vec(any::<String>().prop_filter("XML", |key| is_representable(key)), 0..5)) {
             let mut out = Vec::new();
-            write_delete_objects(&mut out, keys.iter().map(String::as_str), false).unwrap();
+            write_delete_objects(&mut out, keys.iter().map(|key| (key.as_str(), None)), false).unwrap();
             let text = String::from_utf8(out).unwrap();
             let mut reader = Reader::from_str(&text);
             let (mut found, mut key) = (Vec::new(), String::new());

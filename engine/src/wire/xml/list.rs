@@ -117,11 +117,7 @@ fn parse_page(xml: &[u8], plain: impl Fn(&str) -> Option<(ListedObject, usize)>)
             "Contents" => page.objects.push(read_object(&mut cursor)?),
             "CommonPrefixes" => page.prefixes.push(read_prefix(&mut cursor)?),
             "IsTruncated" => {
-                is_truncated = Some(match cursor.short_text()?.trim_ascii() {
-                    "true" => true,
-                    "false" => false,
-                    _ => return Err(XmlError::Value("IsTruncated")),
-                });
+                is_truncated = Some(truth(cursor.short_text()?, "IsTruncated")?);
             }
             "NextContinuationToken" => page.next_continuation_token = Some(cursor.text()?),
             "EncodingType" => {
@@ -153,7 +149,16 @@ fn parse_page(xml: &[u8], plain: impl Fn(&str) -> Option<(ListedObject, usize)>)
     Ok(page)
 }
 
-fn decode(text: String, element: &'static str) -> Result<String, XmlError> {
+/// `true` or `false`.
+pub(super) fn truth(text: &str, element: &'static str) -> Result<bool, XmlError> {
+    match text.trim_ascii() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err(XmlError::Value(element)),
+    }
+}
+
+pub(super) fn decode(text: String, element: &'static str) -> Result<String, XmlError> {
     decode_form(text).map_err(|error| XmlError::Decode(element, error))
 }
 
@@ -178,7 +183,7 @@ fn read_object(cursor: &mut Cursor<'_>) -> Result<ListedObject, XmlError> {
     })
 }
 
-fn read_prefix(cursor: &mut Cursor<'_>) -> Result<String, XmlError> {
+pub(super) fn read_prefix(cursor: &mut Cursor<'_>) -> Result<String, XmlError> {
     let mut prefix = None;
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {

@@ -10,6 +10,7 @@
 //! the status of the response was.
 
 mod buckets;
+mod copy;
 mod delete;
 mod error;
 mod list;
@@ -17,12 +18,19 @@ mod multipart;
 mod plain;
 mod reader;
 mod session;
+mod tagging;
+mod uploads;
+mod versions;
 mod writer;
 
 pub use buckets::{BucketPage, ListedBucket, parse_list_buckets, write_create_bucket};
+pub use copy::{CopyResult, parse_copy_object, parse_copy_part};
 pub use delete::{DeleteFailure, Unrepresentable, is_representable, parse_delete_result, write_delete_objects};
 pub use error::{ErrorBody, parse_error};
 pub use list::{ListPage, ListedObject, StorageClass, parse_list_objects_v2};
 pub use multipart::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 pub use reader::XmlError;
 pub use session::{SessionCredentials, parse_create_session};
+pub use tagging::parse_tagging;
+pub use uploads::{ListedUpload, UploadList, parse_list_uploads};
+pub use versions::{ListedVersion, VersionList, parse_list_versions};

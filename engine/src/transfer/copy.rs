@@ -1,0 +1,551 @@
+//! COPY: an object within the server, in one request or by parts; no byte of it comes here.
+//!
+//! One request copies up to 5 GB ([`MAX_PUT_SIZE`]). Above that there is a multipart upload whose
+//! parts are ranges of the source, copied in parallel and pinned to the source's entity tag. What
+//! CopyObject takes from the source by itself (content type and the like, metadata, tags) is then
+//! asked for and given to the upload, so that both ways make the same object.
+//!
+//! The source is named in a header: bucket and key percent-encoded, and the version behind them. A
+//! copy that fails after it was begun answers 200 with an error in its document.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use jiff::Timestamp;
+use tracing::Instrument;
+
+use super::Engine;
+use super::head::{ObjectInfo, head_as};
+use super::lost_answer::{LostAnswer, find};
+use super::multipart::{Completing, SentPart, StartedUpload};
+use super::options::{Access, Attached, Borrowed, Fields, SseCustomerKey, http_date, sent_by_await};
+use super::put_options::{PutOptions, Written, put_methods};
+use super::refusal::Failure;
+use super::request::{Attempts, Call, Subject, unreadable};
+use super::version::changed;
+use super::workers::run_together;
+use crate::error::{Error, ErrorKind, Result};
+use crate::metrics::Progress;
+use crate::net::Connection;
+use crate::plan::{MAX_PUT_SIZE, UploadPlan, upload_plan};
+use crate::wire::etag::is_strong;
+use crate::wire::request::Method;
+use crate::wire::uri::{encode_path, encode_query};
+use crate::wire::xml::{CopyResult, XmlError, parse_copy_object, parse_copy_part, parse_tagging};
+
+/// The answers of a copy are under 1 KiB; white space may come before them for as long as it takes.
+const ANSWER_BYTES: usize = 1 << 20;
+
+/// The length of a part of a copy. No byte of it passes through here, so parts are larger than those
+/// of an upload: large enough that 5 GB are under a hundred requests, small enough for many at once.
+const PART: u64 = 64 << 20;
+
+/// Where a copy takes what describes it: content type and the like, metadata; or its tags.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyDirective {
+    /// From the source.
+    Copy,
+    /// From the copy's own options, and only from there.
+    Replace,
+}
+
+/// What the server says of a copy.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CopyOutcome {
+    /// The copy's entity tag, with its quotes, byte for byte as the server sent it.
+    pub etag: Option<String>,
+    /// The copy's version, where the bucket keeps versions.
+    pub version_id: Option<String>,
+    /// How many requests copied the bytes.
+    pub parts: u32,
+}
+
+/// A copy that has not been sent; made by [`Client::copy`](crate::Client::copy), sent by `await`.
+#[must_use = "nothing is copied until it is awaited"]
+pub struct Copy {
+    engine: Arc<Engine>,
+    source: Source,
+    bucket: String,
+    key: String,
+    options: PutOptions,
+    metadata: Option<CopyDirective>,
+    tagging: Option<CopyDirective>,
+    threshold: u64,
+    progress: Option<Progress>,
+}
+
+/// What is copied.
+struct Source {
+    bucket: String,
+    key: String,
+    version_id: Option<String>,
+    size: Option<u64>,
+    /// `if-match` and the like, without their prefix.
+    conditions: Fields,
+    customer_key: Option<SseCustomerKey>,
+    expected_owner: Option<String>,
+}
+
+put_methods!(Copy, this => this.options);
+sent_by_await!(Copy, CopyOutcome);
+
+impl Copy {
+    pub(crate) fn new(engine: Arc<Engine>, source: (String, String), target: (String, String)) -> Copy {
+        let source = Source {
+            bucket: source.0,
+            key: source.1,
+            version_id: None,
+            size: None,
+            conditions: Fields::default(),
+            customer_key: None,
+            expected_owner: None,
+        };
+        Copy {
+            engine,
+            source,
+            bucket: target.0,
+            key: target.1,
+            options: PutOptions::default(),
+            metadata: None,
+            tagging: None,
+            threshold: MAX_PUT_SIZE,
+            progress: None,
+        }
+    }
+
+    /// All options of the copy at once, in the place of those that were set so far.
+    pub fn options(mut self, options: PutOptions) -> Copy {
+        self.options = options;
+        self
+    }
+
+    /// This version of the source, not the newest.
+    pub fn source_version(mut self, id: impl Into<String>) -> Copy {
+        self.source.version_id = Some(id.into());
+        self
+    }
+
+    /// The source's size in bytes, as a listing tells it: saves the HEAD that asks for it.
+    pub fn source_size(mut self, bytes: u64) -> Copy {
+        self.source.size = Some(bytes);
+        self
+    }
+
+    /// Only while the source has this entity tag; otherwise an error of kind
+    /// [`Precondition`](crate::ErrorKind::Precondition).
+    pub fn source_if_match(mut self, etag: impl Into<String>) -> Copy {
+        self.source.conditions.push("if-match", etag);
+        self
+    }
+
+    /// Only where the source has another entity tag; otherwise an error of kind
+    /// [`Precondition`](crate::ErrorKind::Precondition).
+    pub fn source_if_none_match(mut self, etag: impl Into<String>) -> Copy {
+        self.source.conditions.push("if-none-match", etag);
+        self
+    }
+
+    /// Only where the source was written after this time; otherwise an error of kind
+    /// [`Precondition`](crate::ErrorKind::Precondition).
+    pub fn source_if_modified_since(mut self, time: Timestamp) -> Copy {
+        self.source.conditions.push_some("if-modified-since", http_date(time).as_deref());
+        self
+    }
+
+    /// Only where the source was not written after this time; otherwise an error of kind
+    /// [`Precondition`](crate::ErrorKind::Precondition).
+    pub fn source_if_unmodified_since(mut self, time: Timestamp) -> Copy {
+        self.source.conditions.push_some("if-unmodified-since", http_date(time).as_deref());
+        self
+    }
+
+    /// The customer's own key that the source was encrypted with (SSE-C). The copy's is
+    /// [`Copy::sse_customer_key`].
+    pub fn source_sse_customer_key(mut self, key: SseCustomerKey) -> Copy {
+        self.source.customer_key = Some(key);
+        self
+    }
+
+    /// Refuses a source bucket that does not belong to this account, an id of 12 digits.
+    pub fn source_expected_owner(mut self, account: impl Into<String>) -> Copy {
+        self.source.expected_owner = Some(account.into());
+        self
+    }
+
+    /// Where content type and the like and the metadata come from. Where it is not said: from the
+    /// source, unless the copy is given any of them.
+    pub fn metadata_directive(mut self, directive: CopyDirective) -> Copy {
+        self.metadata = Some(directive);
+        self
+    }
+
+    /// Where the tags come from. Where it is not said: from the source, unless the copy is given some.
+    pub fn tagging_directive(mut self, directive: CopyDirective) -> Copy {
+        self.tagging = Some(directive);
+        self
+    }
+
+    /// Sources above this many bytes are copied by parts, 5 GB at most and unless it is given.
+    pub fn multipart_threshold(mut self, bytes: u64) -> Copy {
+        self.threshold = bytes.min(MAX_PUT_SIZE);
+        self
+    }
+
+    /// Counts bytes as the server says that they are copied.
+    pub fn progress(mut self, progress: Progress) -> Copy {
+        self.progress = Some(progress);
+        self
+    }
+
+    async fn send(self) -> Result<CopyOutcome> {
+        let engine = Arc::clone(&self.engine);
+        engine.keep_house();
+        let target = Subject::key(&engine, "copy", &self.bucket, &self.key)?.with(self.options.attached());
+        let attached = Attached {
+            access: Access {
+                request_payer: self.options.access.request_payer,
+                expected_owner: self.source.expected_owner.clone(),
+            },
+            customer_key: self.source.customer_key.clone(),
+            version_id: self.source.version_id.clone(),
+        };
+        let source = Subject::key(&engine, "copy", &self.source.bucket, &self.source.key)?.with(attached.shared());
+        let metadata = directive(self.metadata, self.options.describes(), "content type and metadata");
+        let tagging = directive(self.tagging, !self.options.tags.is_empty(), "tags");
+        let explain = |error| target.explain(error);
+        let (metadata, tagging) = (metadata.map_err(explain)?, tagging.map_err(explain)?);
+        if self.changes_nothing(metadata) {
+            let message = "an object cannot be copied onto itself without a change";
+            let hint = "replace its metadata, or give it another storage class or encryption";
+            return Err(target.explain(Error::new(ErrorKind::Config, message).with_hint(hint)));
+        }
+        let copied = async {
+            let info = match self.source.size {
+                Some(size) if size <= self.threshold => None,
+                _ => Some(head_as(&engine, &source).await?),
+            };
+            let size = info.as_ref().map(|info| info.size).or(self.source.size).unwrap_or(0);
+            if let Some(progress) = &self.progress {
+                progress.expect(size);
+            }
+            let outcome = match info {
+                Some(info) if info.size > self.threshold => {
+                    self.by_parts(&source, &target, info, metadata, tagging).await?
+                }
+                _ => {
+                    let outcome = self.at_once(&target, metadata, tagging).await?;
+                    if let Some(progress) = &self.progress {
+                        progress.add_bytes(size);
+                    }
+                    outcome
+                }
+            };
+            if let Some(progress) = &self.progress {
+                progress.add_object();
+            }
+            Ok(outcome)
+        };
+        copied.instrument(target.span()).await
+    }
+
+    /// S3 refuses to copy an object onto itself as it is.
+    fn changes_nothing(&self, metadata: CopyDirective) -> bool {
+        let options = &self.options;
+        self.source.bucket == self.bucket
+            && self.source.key == self.key
+            && self.source.version_id.is_none()
+            && metadata == CopyDirective::Copy
+            && options.storage_class.is_none()
+            && options.website_redirect.is_none()
+            && !options.service_key
+            && options.kms.is_none()
+            && options.customer_key.is_none()
+            && self.source.customer_key.is_none()
+    }
+
+    /// One CopyObject.
+    async fn at_once(&self, target: &Subject, metadata: CopyDirective, tagging: CopyDirective) -> Result<CopyOutcome> {
+        let mut headers = self.source.headers(&self.source.conditions);
+        if metadata == CopyDirective::Replace {
+            headers.push("x-amz-metadata-directive", "REPLACE");
+        }
+        if tagging == CopyDirective::Replace {
+            headers.push("x-amz-tagging-directive", "REPLACE");
+        }
+        let written = Written::new(&self.options);
+        let headers: Borrowed<'_> =
+            headers.iter().chain(written.object.iter()).chain(written.conditions.iter()).collect();
+        let call = Call { headers: &headers, ..Call::new(Method::Put) };
+        let mut kept = None;
+        let (copied, version_id) =
+            copy(&self.engine, target, &call, &mut kept, parse_copy_object, &|error| error).await?;
+        self.engine.put_back(target, kept);
+        Ok(CopyOutcome { etag: copied.etag, version_id, parts: 1 })
+    }
+
+    /// A multipart upload whose parts are ranges of the source.
+    async fn by_parts(
+        &self,
+        source: &Subject,
+        target: &Subject,
+        info: ObjectInfo,
+        metadata: CopyDirective,
+        tagging: CopyDirective,
+    ) -> Result<CopyOutcome> {
+        let engine = &self.engine;
+        let plan = upload_plan(info.size, PART, 0)
+            .map_err(|error| target.explain(Error::new(ErrorKind::Config, error.to_string())))?;
+        let mut options = self.options.clone();
+        if metadata == CopyDirective::Copy {
+            describe_as(&mut options, &info);
+        }
+        if tagging == CopyDirective::Copy {
+            options.tags = tags_of(engine, source, &info).await?;
+        }
+        let written = Written::new(&options);
+        let started = StartedUpload::start(engine, target, &written.object, None).await?;
+        let copied = async {
+            let parts = self.copy_parts(target, plan, &info, &started.upload_id).await?;
+            let (upload_id, size, conditions) = (&started.upload_id, info.size, &written.conditions);
+            Completing { engine, subject: target, upload_id, size, checksum: None, conditions }.run(&parts).await
+        };
+        match copied.await {
+            Ok(outcome) => {
+                started.forget();
+                Ok(CopyOutcome { etag: outcome.etag, version_id: outcome.version_id, parts: outcome.parts })
+            }
+            Err(error) => Err(started.abort(error).await),
+        }
+    }
+
+    async fn copy_parts(
+        &self,
+        target: &Subject,
+        plan: UploadPlan,
+        info: &ObjectInfo,
+        upload_id: &str,
+    ) -> Result<Vec<SentPart>> {
+        let count = plan.count();
+        // The conditions held when the source was asked for; from then on it must stay what it was.
+        let pinned = info.etag.as_deref().filter(|etag| is_strong(etag));
+        let mut conditions = self.source.conditions.clone();
+        if let Some(etag) = pinned {
+            conditions = Fields::default();
+            conditions.push("if-match", etag);
+        }
+        let work = Arc::new(Parts {
+            engine: Arc::clone(&self.engine),
+            target: target.clone(),
+            headers: self.source.headers(&conditions),
+            pinned: pinned.is_some(),
+            upload_id: upload_id.to_owned(),
+            plan,
+            next: AtomicU32::new(0),
+            progress: self.progress.clone(),
+        });
+        let workers = self.engine.pace.workers(count as usize);
+        let crew = (0..workers).map(|_| Arc::clone(&work).copy());
+        let mut parts: Vec<_> = run_together(async { Ok(Vec::new()) }, crew).await?.into_iter().flatten().collect();
+        parts.sort_unstable_by_key(|part: &SentPart| part.number);
+        Ok(parts)
+    }
+}
+
+/// Where something comes from: as was said, else from the options where they have it.
+fn directive(said: Option<CopyDirective>, given: bool, what: &str) -> Result<CopyDirective> {
+    match said {
+        Some(CopyDirective::Copy) if given => {
+            let message = format!("the copy is given {what} of its own, and told to take the source's");
+            Err(Error::new(ErrorKind::Config, message).with_hint("leave out one of the two"))
+        }
+        Some(said) => Ok(said),
+        None if given => Ok(CopyDirective::Replace),
+        None => Ok(CopyDirective::Copy),
+    }
+}
+
+impl Source {
+    /// The headers that name the source, with `conditions` on it.
+    fn headers(&self, conditions: &Fields) -> Fields {
+        let mut fields = Fields::default();
+        fields.push("x-amz-copy-source", copy_source(&self.bucket, &self.key, self.version_id.as_deref()));
+        for (name, value) in conditions.iter() {
+            fields.push(format!("x-amz-copy-source-{name}"), value);
+        }
+        if let Some(key) = &self.customer_key {
+            key.push_as_source(&mut fields);
+        }
+        fields.push_some("x-amz-source-expected-bucket-owner", self.expected_owner.as_deref());
+        fields
+    }
+}
+
+/// `bucket/key?versionId=…`, all of it percent-encoded but the slashes; for an access point
+/// `ARN/object/key`.
+fn copy_source(bucket: &str, key: &str, version_id: Option<&str>) -> String {
+    let mut text = Vec::new();
+    encode_path(&mut text, bucket);
+    text.extend_from_slice(if bucket.starts_with("arn:") { b"/object/" } else { b"/" });
+    encode_path(&mut text, key);
+    if let Some(version_id) = version_id {
+        text.extend_from_slice(b"?versionId=");
+        encode_query(&mut text, version_id);
+    }
+    // Percent-encoded, so it is ASCII.
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// What CopyObject would take from the source.
+fn describe_as(options: &mut PutOptions, info: &ObjectInfo) {
+    options.content_type.clone_from(&info.content_type);
+    options.content_encoding.clone_from(&info.content_encoding);
+    options.content_disposition.clone_from(&info.content_disposition);
+    options.content_language.clone_from(&info.content_language);
+    options.cache_control.clone_from(&info.cache_control);
+    options.expires.clone_from(&info.expires);
+    options.metadata.clone_from(&info.metadata);
+}
+
+/// The source's tags. Who may not read them, or a server that has none, copies none; but where the
+/// source is known to have some, losing them is an error.
+async fn tags_of(engine: &Arc<Engine>, source: &Subject, info: &ObjectInfo) -> Result<Vec<(String, String)>> {
+    if info.tag_count == Some(0) {
+        return Ok(Vec::new());
+    }
+    let call = Call { query: &[("tagging", "")], ..Call::new(Method::Get) };
+    match engine.ask(source, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_tagging(&answer)).await {
+        Ok(tags) => Ok(tags),
+        Err(error) if info.tag_count.is_some() => {
+            Err(error
+                .with_hint("the source's tags cannot be read; give the copy tags of its own, or replace them by none"))
+        }
+        Err(error) if error.status().is_some() => {
+            tracing::debug!(%error, "the source's tags cannot be read; the copy gets none");
+            Ok(Vec::new())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The parts of a copy that no worker has taken yet.
+struct Parts {
+    engine: Arc<Engine>,
+    target: Subject,
+    headers: Fields,
+    pinned: bool,
+    upload_id: String,
+    plan: UploadPlan,
+    next: AtomicU32,
+    progress: Option<Progress>,
+}
+
+impl Parts {
+    /// One worker: part after part.
+    async fn copy(self: Arc<Self>) -> Result<Vec<SentPart>> {
+        let mut kept = None;
+        let mut copied = Vec::new();
+        let count = self.plan.count();
+        while let Some((number, range)) = {
+            let index = self.next.fetch_add(1, Ordering::Relaxed).min(count);
+            self.plan.part(index).map(|range| (index + 1, range))
+        } {
+            let length = range.end - range.start;
+            let etag = self.copy_part(number, range, &mut kept).await?;
+            copied.push(SentPart { number, etag, sum: None });
+            if let Some(progress) = &self.progress {
+                progress.add_bytes(length);
+            }
+        }
+        self.engine.put_back(&self.target, kept);
+        Ok(copied)
+    }
+
+    async fn copy_part(&self, number: u32, range: Range<u64>, kept: &mut Option<Connection>) -> Result<String> {
+        let explain = |error: Error| self.target.explain(error.with_part(|| format!("part {number}")));
+        let number_text = number.to_string();
+        let range_text = format!("bytes={}-{}", range.start, range.end.saturating_sub(1));
+        let mut headers = self.headers.borrowed();
+        headers.push(("x-amz-copy-source-range", &range_text));
+        let query = [("partNumber", number_text.as_str()), ("uploadId", self.upload_id.as_str())];
+        let call = Call { query: &query, headers: &headers, ..Call::new(Method::Put) };
+        let judge = |error: Error| match error.status() {
+            Some(412) if self.pinned => changed("its ETag").error,
+            _ => error,
+        };
+        let copied = copy(&self.engine, &self.target, &call, kept, parse_copy_part, &judge).await;
+        let (part, _) = copied.map_err(explain)?;
+        part.etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")))
+    }
+}
+
+/// Sends one copy until it is made; its result and its version.
+async fn copy(
+    engine: &Arc<Engine>,
+    target: &Subject,
+    call: &Call<'_>,
+    kept: &mut Option<Connection>,
+    parse: impl Fn(&[u8]) -> Result<CopyResult, XmlError>,
+    judge: &(dyn Fn(Error) -> Error + Sync),
+) -> Result<(CopyResult, Option<String>)> {
+    let mut attempts = Attempts::new();
+    let mut lost = LostAnswer::default();
+    loop {
+        attempts.begin();
+        let copied = async {
+            let read = engine.exchange(target, call, &attempts, kept, |head| Ok(head.version_id.map(str::to_owned)));
+            let (exchange, version_id) = read.await?;
+            let answer = engine.document(exchange, ANSWER_BYTES, kept).await?;
+            Ok::<_, Failure>((parse(&answer).map_err(unreadable)?, version_id))
+        };
+        match copied.await {
+            Ok(copied) => {
+                attempts.succeeded(engine);
+                return Ok(copied);
+            }
+            // Only a condition on the target can be broken by the copy itself.
+            Err(failure) if lost.may_explain(&failure.error) && guards_target(call) => {
+                let found = find(engine, target, failure.error, None, async || None).await;
+                let found = found.map_err(|error| target.explain(error))?;
+                return Ok((CopyResult { etag: found.etag, last_modified: found.last_modified }, found.version_id));
+            }
+            Err(failure) => {
+                lost.note(&failure);
+                attempts.after(engine, failure).await.map_err(|failure| target.explain(judge(failure.error)))?;
+            }
+        }
+    }
+}
+
+fn guards_target(call: &Call<'_>) -> bool {
+    call.headers.iter().any(|(name, _)| matches!(*name, "if-match" | "if-none-match"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_named_so_that_any_key_survives() {
+        for (key, named) in [
+            ("a/b", "bucket/a/b"),
+            ("a b+c%25?x=1&y#z", "bucket/a%20b%2Bc%2525%3Fx%3D1%26y%23z"),
+            ("../é", "bucket/../%C3%A9"),
+            ("/lead", "bucket//lead"),
+        ] {
+            assert_eq!(copy_source("bucket", key, None), named);
+        }
+        assert_eq!(copy_source("bucket", "k", Some("a&b=")), "bucket/k?versionId=a%26b%3D");
+        let arn = "arn:aws:s3:eu-west-1:123456789012:accesspoint/p";
+        assert_eq!(copy_source(arn, "k", None), "arn%3Aaws%3As3%3Aeu-west-1%3A123456789012%3Aaccesspoint/p/object/k");
+    }
+
+    #[test]
+    fn what_is_given_replaces_and_contradictions_are_refused() {
+        assert_eq!(directive(None, false, "tags").unwrap(), CopyDirective::Copy);
+        assert_eq!(directive(None, true, "tags").unwrap(), CopyDirective::Replace);
+        assert_eq!(directive(Some(CopyDirective::Replace), false, "tags").unwrap(), CopyDirective::Replace);
+        assert_eq!(directive(Some(CopyDirective::Copy), true, "tags").unwrap_err().kind(), ErrorKind::Config);
+    }
+}

@@ -159,8 +159,8 @@ mod tests {
     fn what_costs_more_than_it_declares_fails() {
         let cost = Cost::new(1, 1, 0);
         let spent = |requests, up, down| Spent { requests, up, down };
-        assert!(spent(2, 10, 64 << 10).within(&cost).is_ok());
-        for more in [spent(3, 0, 0), spent(1, 70_000, 0), spent(1, 0, 70_000)] {
+        assert!(spent(3, 10, 64 << 10).within(&cost).is_ok());
+        for more in [spent(4, 0, 0), spent(1, 70_000, 0), spent(1, 0, 70_000)] {
             assert!(more.within(&cost).is_err(), "{more:?}");
         }
     }

@@ -13,7 +13,10 @@ fn count(text: &str, needle: &str) -> usize {
 /// Whether the text stands in the document as it is, or may be written in it in another way: with
 /// references, encoded, or in pieces.
 fn stands_in(document: &str, text: &str) -> bool {
-    document.contains(text) || document.contains(['&', '%', '+', '\r']) || document.contains("<!") || document.contains("<?")
+    document.contains(text)
+        || document.contains(['&', '%', '+', '\r'])
+        || document.contains("<!")
+        || document.contains("<?")
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -23,7 +23,10 @@ fuzz_target!(|data: &[u8]| {
     let _ = parse_list_versions(data);
     let _ = parse_tagging(data);
     if let Ok(session) = parse_create_session(data) {
-        assert!(!format!("{session:?}").contains(&format!("{:?}", session.secret_access_key)) || session.secret_access_key.len() < 8);
+        assert!(
+            !format!("{session:?}").contains(&format!("{:?}", session.secret_access_key))
+                || session.secret_access_key.len() < 8
+        );
     }
     let Ok(key) = std::str::from_utf8(data) else { return };
     if key.is_empty() || !is_representable(key) {

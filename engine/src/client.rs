@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
 use crate::net::{ConnectionPool, Endpoint};
 use crate::transfer::bucket::{self, ListBuckets};
+use crate::transfer::cleanup::UnfinishedUpload;
 use crate::transfer::copy::Copy;
 use crate::transfer::delete::{Delete, DeleteMany};
 use crate::transfer::get::Get;
@@ -324,6 +325,12 @@ impl Client {
     /// ```
     pub fn raw(&self, method: Method, bucket: impl Into<String>, key: impl Into<String>) -> Raw {
         Raw::new(Arc::clone(&self.0), method, bucket.into(), key.into())
+    }
+
+    /// Multipart uploads that this client began and that are neither complete nor known to be aborted: those under way,
+    /// and those that were dropped and could not be aborted. After [`Client::settle`], what is left behind.
+    pub fn unfinished_uploads(&self) -> Vec<UnfinishedUpload> {
+        self.0.cleanups.unfinished()
     }
 
     /// Waits, for at most `patience`, until what dropped operations left behind is cleaned up:

@@ -43,6 +43,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use metrics::{Metrics, Observer, Progress, RequestEvent};
 pub use transfer::bucket::{ListBuckets, ListedBucket};
 pub use transfer::checksum::{Unverified, Verified};
+pub use transfer::cleanup::UnfinishedUpload;
 pub use transfer::copy::{Copy, CopyDirective, CopyOutcome};
 pub use transfer::delete::{Delete, DeleteFailure, DeleteMany, DeleteOutcome};
 pub use transfer::get::{Get, Object};

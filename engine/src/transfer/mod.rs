@@ -8,7 +8,7 @@
 mod body;
 pub(crate) mod bucket;
 pub(crate) mod checksum;
-mod cleanup;
+pub(crate) mod cleanup;
 pub(crate) mod copy;
 pub(crate) mod delete;
 pub(crate) mod file;

@@ -63,13 +63,13 @@ async fn deliver_all(
     let mut upcoming = rest.next();
     if first_range.start > wanted.start {
         // The answer to the first request brought the last byte.
-        tail.fetch(&source, first_range, Some(begun), None);
+        tail.fetch(source, first_range, Some(begun), None);
         if let Some(range) = upcoming.take() {
-            window.fetch(&source, range, None, Some(permit));
+            window.fetch(source, range, None, Some(permit));
             upcoming = rest.next();
         }
     } else {
-        window.fetch(&source, first_range, Some(begun), Some(permit));
+        window.fetch(source, first_range, Some(begun), Some(permit));
     }
     loop {
         // Memory is asked for in the order in which it is delivered, so the part that the writer

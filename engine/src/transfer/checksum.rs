@@ -242,7 +242,6 @@ impl Source {
         }
     }
 
-    /// Asks for the object's checksum, and says nothing of why it was not told.
     pub(super) async fn ask_for_checksum(&self) {
         let mut headers = vec![CHECKSUM_MODE];
         headers.extend(self.version.if_match().map(|etag| ("if-match", etag)));

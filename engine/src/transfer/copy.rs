@@ -18,11 +18,11 @@ use tracing::Instrument;
 use super::Engine;
 use super::head::{ObjectInfo, head_as};
 use super::lost_answer::{LostAnswer, find};
+use super::multipart::{Completing, SentPart, StartedUpload};
 use super::options::{Access, Attached, Borrowed, Fields, SseCustomerKey, http_date, sent_by_await};
 use super::put_options::{PutOptions, Written, put_methods};
 use super::refusal::Failure;
 use super::request::{Attempts, Call, Subject, unreadable};
-use super::upload::{SentPart, StartedUpload, complete};
 use super::version::changed;
 use super::workers::run_together;
 use crate::error::{Error, ErrorKind, Result};
@@ -305,10 +305,11 @@ impl Copy {
             options.tags = tags_of(engine, source, &info).await?;
         }
         let written = Written::new(&options);
-        let started = StartedUpload::start(engine, target, written.object.clone(), None).await?;
+        let started = StartedUpload::start(engine, target, &written.object, None).await?;
         let copied = async {
             let parts = self.copy_parts(target, plan, &info, &started.upload_id).await?;
-            complete(engine, target, &started.upload_id, &parts, None, info.size, &written.conditions).await
+            let (upload_id, size, conditions) = (&started.upload_id, info.size, &written.conditions);
+            Completing { engine, subject: target, upload_id, size, checksum: None, conditions }.run(&parts).await
         };
         match copied.await {
             Ok(outcome) => {

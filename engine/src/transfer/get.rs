@@ -409,9 +409,9 @@ pub(crate) async fn open(
     kept: &mut Option<Connection>,
 ) -> Result<Opened> {
     engine.keep_house();
-    let Opening { part, verify, sizes, .. } = opening;
-    let all = opening.wanted == Wanted::All;
-    let whole = all && verify && sizes.expects_small();
+    let Opening { wanted, part, verify, sizes, .. } = &opening;
+    let all = *wanted == Wanted::All;
+    let whole = all && *verify && sizes.expects_small();
     let first = opening.first();
     let mut range_text = RangeText::default();
     let mut headers = Borrowed::new();
@@ -424,21 +424,21 @@ pub(crate) async fn open(
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
             let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
             if whole && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
-                arriving.end = arriving.end.min(part);
+                arriving.end = arriving.end.min(*part);
             }
             let check = match verify {
                 false => Check::none(Unverified::TurnedOff),
-                true if opening.wanted.of(size) != (0..size) => Check::none(Unverified::Range),
-                true => Check::of(head, arriving.start == 0 && arriving.end >= size),
+                true if wanted.of(size) != (0..size) => Check::none(Unverified::Range),
+                true => Check::of(head, arriving == (0..size)),
             };
             Ok((arriving, Version::of(head, size), ObjectInfo::of(head, size), check))
         });
         match begun.await {
             Ok((exchange, (arriving, version, info, check))) => {
-                let wanted = opening.wanted.of(version.size);
                 if all {
-                    sizes.saw(version.size <= part);
+                    sizes.saw(version.size <= *part);
                 }
+                let wanted = wanted.of(version.size);
                 if let Some(progress) = &progress {
                     progress.expect(wanted.end - wanted.start);
                 }
@@ -452,7 +452,7 @@ pub(crate) async fn open(
                 let begun = Begun { exchange, attempts };
                 return Ok(Opened { source, info, wanted, first: Some((part, begun)) });
             }
-            Err(failure) if opening.wanted.allows_empty() && failure.says_empty() => {
+            Err(failure) if wanted.allows_empty() && failure.says_empty() => {
                 let version = Version { size: 0, etag: None, version_id: None, last_modified: None };
                 let check = Check::none(Unverified::NothingRead);
                 let source = Source { engine: Arc::clone(engine), subject, version, progress, check };

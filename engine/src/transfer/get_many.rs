@@ -109,20 +109,20 @@ impl GetMany {
         W: Worker<I, T>,
     {
         let GetMany { engine, bucket, progress, verify, options } = self;
+        let verify = verify.unwrap_or(engine.config.verify_checksums);
+        let sizes = Arc::new(Sizes::mostly_small());
         let (attached, conditions) = options.split();
         let bucket = Subject::bucket(&engine, "get", &bucket)?.with(attached);
         let conditions = Arc::new(conditions);
-        let verify = verify.unwrap_or(engine.config.verify_checksums);
-        let sizes = Arc::new(Sizes::mostly_small());
         let workers = engine.pace.workers(usize::MAX);
         Ok(start(items, workers, || {
             worker(Getter {
                 engine: Arc::clone(&engine),
                 bucket: bucket.clone(),
                 progress: progress.clone(),
+                conditions: Arc::clone(&conditions),
                 verify,
                 sizes: Arc::clone(&sizes),
-                conditions: Arc::clone(&conditions),
                 kept: None,
             })
         }))
@@ -134,10 +134,10 @@ struct Getter {
     engine: Arc<Engine>,
     bucket: Subject,
     progress: Option<Progress>,
+    conditions: Arc<Fields>,
     verify: bool,
     /// What this call has seen.
     sizes: Arc<Sizes>,
-    conditions: Arc<Fields>,
     kept: Option<Connection>,
 }
 
@@ -145,14 +145,8 @@ impl Getter {
     async fn open(&mut self, key: &str) -> Result<Opened> {
         let subject = self.bucket.with_key(key)?;
         let part = self.engine.pace.part_size();
-        let opening = Opening {
-            wanted: Wanted::All,
-            part,
-            in_order: false,
-            conditions: &self.conditions,
-            verify: self.verify,
-            sizes: &self.sizes,
-        };
+        let (conditions, verify, sizes) = (&*self.conditions, self.verify, &*self.sizes);
+        let opening = Opening { wanted: Wanted::All, part, in_order: false, conditions, verify, sizes };
         open(&self.engine, subject, opening, self.progress.clone(), &mut self.kept).await
     }
 

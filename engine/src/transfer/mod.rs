@@ -18,6 +18,7 @@ pub(crate) mod head;
 pub(crate) mod list;
 mod lost_answer;
 pub(crate) mod many;
+mod multipart;
 pub(crate) mod options;
 mod ordered;
 pub(crate) mod pages;

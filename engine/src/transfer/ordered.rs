@@ -91,11 +91,16 @@ async fn deliver_all(
             upcoming = rest.next();
         }
         if window.is_empty() {
-            return Ok(());
+            break;
         }
         let arrived = window.next().await;
         deliver(source, writer, arrived).await?;
     }
+    if tail.is_empty() {
+        return Ok(());
+    }
+    let arrived = tail.next().await;
+    deliver(source, writer, arrived).await
 }
 
 async fn deliver(source: &Source, writer: &mut (impl AsyncWrite + Unpin), arrived: Result<Fetched>) -> Result<()> {

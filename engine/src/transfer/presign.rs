@@ -104,7 +104,7 @@ impl Presign {
     ///
     /// # Errors
     /// [`ErrorKind::Config`] where the time is out of bounds, something cannot stand in a URL, or the
-    /// client has no credentials.
+    /// client is anonymous; and those of finding credentials.
     pub async fn get(self) -> Result<String> {
         self.sign(Method::Get).await
     }
@@ -142,7 +142,11 @@ impl Presign {
         }
         let standing = self.engine.standing(&subject).await.map_err(|error| subject.explain(error))?;
         let location = &standing.location;
-        let Some(signer) = &standing.signer else {
+        if location.in_session {
+            let message = "requests to a directory bucket are signed for a session of a few minutes".to_owned();
+            return Err(refuse(message).with_hint("presign objects of general-purpose buckets"));
+        }
+        let Some(signer) = standing.signer.as_deref() else {
             let message = "the client has no credentials, and a URL is signed with some".to_owned();
             return Err(refuse(message).with_hint("an object that everybody may read needs no signature"));
         };

@@ -36,8 +36,8 @@ pub struct Put {
     pub(super) bucket: String,
     pub(super) key: String,
     pub(super) progress: Option<Progress>,
-    pub(super) options: PutOptions,
     pub(super) checksum: Option<ChecksumAlgorithm>,
+    pub(super) options: PutOptions,
     /// How large an object of unknown length is expected to be.
     pub(super) expected_size: u64,
 }
@@ -47,7 +47,7 @@ put_methods!(Put, this => this.options);
 impl Put {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Put {
         let checksum = engine.config.checksum_algorithm;
-        Put { engine, bucket, key, progress: None, options: PutOptions::default(), checksum, expected_size: 0 }
+        Put { engine, bucket, key, progress: None, checksum, options: PutOptions::default(), expected_size: 0 }
     }
 
     /// The checksum that goes with the bytes, or `None` for none; otherwise as `checksum_algorithm` is
@@ -107,6 +107,7 @@ impl Put {
 
     pub(super) fn upload(self, subject: Subject, content: Content) -> Upload {
         let written = Written::new(&self.options);
-        Upload { engine: self.engine, subject, content, checksum: self.checksum, written, progress: self.progress }
+        let (checksum, progress) = (self.checksum, self.progress);
+        Upload { engine: self.engine, subject, content, checksum, written, progress }
     }
 }

@@ -104,8 +104,8 @@ impl PutMany {
         Ok(start(items, workers, || Putter {
             engine: Arc::clone(&engine),
             bucket: bucket.clone(),
-            checksum,
             written: Arc::clone(&written),
+            checksum,
             progress: progress.clone(),
             kept: None,
         }))
@@ -115,8 +115,8 @@ impl PutMany {
 struct Putter {
     engine: Arc<Engine>,
     bucket: Subject,
-    checksum: Option<ChecksumAlgorithm>,
     written: Arc<Written>,
+    checksum: Option<ChecksumAlgorithm>,
     progress: Option<Progress>,
     kept: Option<Connection>,
 }
@@ -127,8 +127,8 @@ impl Putter {
             engine: Arc::clone(&self.engine),
             subject: self.bucket.with_key(key)?,
             content,
-            checksum: self.checksum,
             written: Arc::clone(&self.written),
+            checksum: self.checksum,
             progress: self.progress.clone(),
         };
         upload.run(&mut self.kept).await

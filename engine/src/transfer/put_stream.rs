@@ -16,9 +16,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
+use super::multipart::SentPart;
 use super::part::reserve;
 use super::put::{Put, PutOutcome};
-use super::upload::{Content, SentPart, Upload, complete};
+use super::upload::{Content, Upload};
 use super::workers::lost;
 use crate::buffer::Slot;
 use crate::error::{Error, ErrorKind, Result};
@@ -165,7 +166,6 @@ impl Pour {
             engine.put_back(&subject, kept);
             return Ok(outcome);
         }
-        let Upload { engine, subject, written, checksum, .. } = &self.upload;
         let started = self.upload.start().await?;
         let upload_id: Arc<str> = started.upload_id.as_str().into();
         let mut sending = Sending::new();
@@ -175,9 +175,7 @@ impl Pour {
             sending.shutdown().await;
         }
         let completed = match sent {
-            Ok((parts, size)) => {
-                complete(engine, subject, &upload_id, &parts, *checksum, size, &written.conditions).await
-            }
+            Ok((parts, size)) => self.upload.complete(&upload_id, &parts, size).await,
             Err(error) => Err(error),
         };
         match completed {

@@ -4,6 +4,9 @@
 //! of undelivered memory, and only where that is free: who reads two streams in turn is never locked
 //! by one of them. The part whose turn it is needs nobody's leave, so every stream moves on with one
 //! part, whatever else the client does.
+//!
+//! The whole object is compared with its checksum at the end: what has been handed on cannot be taken
+//! back, so the end is where a difference is said.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,13 +14,13 @@ use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use tokio::task::JoinSet;
-use tokio::time::Sleep;
 use tracing::Instrument;
 
 use super::Engine;
 use super::checksum::PATIENCE;
 use super::get::{Opened, rest_of};
 use super::head::ObjectInfo;
+use super::options::Sending;
 use super::ordered::Window;
 use super::part::Source;
 use crate::buffer::Buffer;
@@ -40,10 +43,10 @@ pub struct ObjectStream {
     /// Bytes that may be in the window, and those that are.
     limit: u64,
     held: u64,
-    /// Asks for the object's checksum where the first answer did not tell it.
+    /// Asks for the object's checksum, where the first answer did not tell it.
     asking: JoinSet<()>,
-    /// How long the end waits for that.
-    patience: Option<Pin<Box<Sleep>>>,
+    /// Compares it, when every byte has been taken.
+    ending: Option<Sending<ObjectInfo>>,
     ended: bool,
 }
 
@@ -77,17 +80,18 @@ impl ObjectStream {
             into.fetch(&source, range, Some(begun), permit);
             held = length;
         }
-        let rest = download_parts(rest, part).peekable();
         let mut asking = JoinSet::new();
         if source.check.is_open() {
             let source = Arc::clone(&source);
             asking.spawn(async move { source.ask_for_checksum().await }.in_current_span());
         }
-        let patience = None;
-        ObjectStream { source, info, length, window, tail, rest, limit, held, asking, patience, ended: false }
+        let rest = download_parts(rest, part).peekable();
+        let (ending, ended) = (None, false);
+        ObjectStream { source, info, length, window, tail, rest, limit, held, asking, ending, ended }
     }
 
-    /// What the server says of the object; after the end also whether the bytes were verified.
+    /// What the server says of the object. Its checksum, and whether the bytes agreed with it, stand
+    /// there when the stream has ended.
     pub fn info(&self) -> &ObjectInfo {
         &self.info
     }
@@ -100,6 +104,21 @@ impl ObjectStream {
     /// The next bytes; `None` after the last.
     pub async fn next(&mut self) -> Option<Result<Buffer>> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
+    }
+
+    /// Compares the whole with the object's checksum, which may be on its way.
+    fn end(&mut self) -> Sending<ObjectInfo> {
+        let (source, mut info) = (Arc::clone(&self.source), self.info.clone());
+        let mut asking = std::mem::take(&mut self.asking);
+        Box::pin(async move {
+            // Too late is as good as no answer.
+            let _ = tokio::time::timeout(PATIENCE, asking.join_next()).await;
+            source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
+            if let Some(progress) = &source.progress {
+                progress.add_object();
+            }
+            Ok(info)
+        })
     }
 
     /// Asks for parts while there is room for them.
@@ -135,19 +154,22 @@ impl Stream for ObjectStream {
         this.fetch_ahead();
         let turn = if this.window.is_empty() { &mut this.tail } else { &mut this.window };
         if turn.is_empty() {
-            let patience = this.patience.get_or_insert_with(|| Box::pin(tokio::time::sleep(PATIENCE)));
-            if this.asking.poll_join_next(cx).is_pending() && patience.as_mut().poll(cx).is_pending() {
-                return Poll::Pending;
-            }
+            let ending = match &mut this.ending {
+                Some(ending) => ending,
+                None => {
+                    let ending = this.end();
+                    this.ending.insert(ending)
+                }
+            };
+            let ended = ready!(ending.as_mut().poll(cx));
             this.ended = true;
-            // What has been handed out cannot be taken back: the end is where it is said.
-            if let Err(error) = this.source.check.conclude(&mut this.info) {
-                return Poll::Ready(Some(Err(this.source.subject.explain(error))));
-            }
-            if let Some(progress) = &this.source.progress {
-                progress.add_object();
-            }
-            return Poll::Ready(None);
+            return Poll::Ready(match ended {
+                Ok(info) => {
+                    this.info = info;
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            });
         }
         match ready!(turn.poll_next(cx)) {
             Ok(fetched) => {
@@ -161,6 +183,7 @@ impl Stream for ObjectStream {
             Err(error) => {
                 this.ended = true;
                 (this.window, this.tail) = (Window::default(), Window::default());
+                this.asking = JoinSet::new();
                 Poll::Ready(Some(Err(error)))
             }
         }

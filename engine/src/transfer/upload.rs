@@ -15,17 +15,15 @@ use tracing::Instrument;
 use super::Engine;
 use super::body::{PartBody, Wants};
 use super::checksum::Carriage;
-use super::cleanup::Cleanup;
 use super::file::SourceFile;
-use super::head::head_as;
-use super::lost_answer::{LostAnswer, etag_of, etag_of_parts, find};
-use super::options::{Borrowed, Fields};
+use super::lost_answer::{LostAnswer, etag_of, find};
+use super::multipart::{Completing, SentPart, StartedUpload};
+use super::options::Borrowed;
 use super::put::PutOutcome;
 use super::put_options::Written;
-use super::refusal::{Failure, failed_inside_success};
-use super::request::{Attempts, Call, Subject, sha256, unreadable};
-use super::uploads::abort;
-use super::workers::{lost, run_together};
+use super::refusal::Failure;
+use super::request::{Attempts, Call, Subject};
+use super::workers::run_together;
 use crate::config::PayloadSigning;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
@@ -33,10 +31,9 @@ use crate::net::Connection;
 use crate::plan::{UploadPlan, upload_plan};
 use crate::wire::checksum::{Checksum, ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload};
-use crate::wire::xml::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
 
 /// The answers of an upload are under 1 KiB.
-pub(crate) const ANSWER_BYTES: usize = 64 * 1024;
+pub(super) const ANSWER_BYTES: usize = 64 * 1024;
 
 /// What is uploaded.
 #[derive(Clone)]
@@ -73,13 +70,6 @@ struct Tags {
     sum: Option<Sum>,
     /// The server told the sum too.
     confirmed: bool,
-}
-
-/// A part that the server has.
-pub(super) struct SentPart {
-    pub(super) number: u32,
-    pub(super) etag: String,
-    pub(super) sum: Option<Sum>,
 }
 
 impl Upload {
@@ -153,8 +143,14 @@ impl Upload {
         parts.sort_unstable_by_key(|part| part.number);
         self.check_unchanged().await?;
         let size = self.content.size();
-        let conditions = &self.written.conditions;
-        complete(&self.engine, &self.subject, &upload_id, &parts, self.checksum, size, conditions).await
+        self.complete(&upload_id, &parts, size).await
+    }
+
+    /// Makes an object of its parts, `size` bytes in all.
+    pub(super) async fn complete(&self, upload_id: &str, parts: &[SentPart], size: u64) -> Result<PutOutcome> {
+        let Upload { engine, subject, checksum, written, .. } = self;
+        let checksum = *checksum;
+        Completing { engine, subject, upload_id, size, checksum, conditions: &written.conditions }.run(parts).await
     }
 
     pub(super) async fn send_part(
@@ -183,8 +179,8 @@ impl Upload {
         kept: &mut Option<Connection>,
     ) -> Result<Tags> {
         let mut attempts = Attempts::new();
-        let mut lowered = false;
         let mut lost = LostAnswer::default();
+        let mut lowered = false;
         loop {
             attempts.begin();
             let refused = match self.send_once(query, headers, &body, &attempts, kept).await {
@@ -204,7 +200,8 @@ impl Upload {
                 Err(failure) if lost.may_explain(&failure.error) => {
                     let bytes = body.as_slice();
                     let etag = async || Some(etag_of(bytes).await);
-                    let found = find(&self.engine, &self.subject, failure.error, Some(bytes.len() as u64), etag).await;
+                    let size = Some(bytes.len() as u64);
+                    let found = find(&self.engine, &self.subject, failure.error, size, etag).await;
                     let found = found.map_err(|error| self.subject.explain(error))?;
                     let (etag, version_id) = (found.etag, found.version_id);
                     return Ok(Tags { etag, version_id, sum: body.sum, confirmed: false });
@@ -230,7 +227,7 @@ impl Upload {
     async fn send_once(
         &self,
         query: &[(&str, &str)],
-        more: &[(&str, &str)],
+        described: &[(&str, &str)],
         body: &PartBody,
         attempts: &Attempts,
         kept: &mut Option<Connection>,
@@ -238,16 +235,20 @@ impl Upload {
         let bytes = body.as_slice();
         let value = body.sum.map(|sum| sum.value());
         let length = bytes.len().to_string();
-        let chunked;
-        let mut headers = Borrowed::from_slice(more);
+        let encoding;
+        let mut headers = Borrowed::from_slice(described);
         let mut call = Call { query, body: bytes, payload: body.payload, ..Call::new(Method::Put) };
         match (body.carriage, self.checksum, &value) {
             (Carriage::Header, Some(algorithm), Some(value)) => headers.push((algorithm.header(), value)),
             (Carriage::Trailer, Some(algorithm), _) => {
-                // Beside the object's own, which the server keeps.
-                let own = headers.iter().position(|header| header.0 == "content-encoding");
-                chunked = own.map(|at| format!("aws-chunked,{}", headers.swap_remove(at).1));
-                headers.push(("content-encoding", chunked.as_deref().unwrap_or("aws-chunked")));
+                // The content's own encoding stands behind the one that it travels in, and stays.
+                match headers.iter_mut().find(|(name, _)| *name == "content-encoding") {
+                    Some((_, own)) => {
+                        encoding = format!("aws-chunked,{own}");
+                        *own = &encoding;
+                    }
+                    None => headers.push(("content-encoding", "aws-chunked")),
+                }
                 headers.push(("x-amz-decoded-content-length", &length));
                 headers.push(("x-amz-trailer", algorithm.header()));
                 call.payload = Payload::UnsignedTrailer;
@@ -319,11 +320,10 @@ impl Upload {
     /// Starts the multipart upload, with its checksum announced where the server lets it be.
     pub(super) async fn start(&self) -> Result<StartedUpload> {
         let algorithm = self.checksum.filter(|_| self.carriage() != Carriage::None);
-        let headers = || self.written.object.clone();
-        let started = StartedUpload::start(&self.engine, &self.subject, headers(), algorithm).await;
+        let started = StartedUpload::start(&self.engine, &self.subject, &self.written.object, algorithm).await;
         match started {
             Err(error) if algorithm.is_some() && Carriage::Header.is_refused_by(&error) => {
-                let started = StartedUpload::start(&self.engine, &self.subject, headers(), None).await?;
+                let started = StartedUpload::start(&self.engine, &self.subject, &self.written.object, None).await?;
                 self.engine.acceptance.lowered_to(Carriage::None, &self.subject.bucket);
                 Ok(started)
             }
@@ -339,92 +339,8 @@ impl Upload {
     }
 }
 
-/// Makes an object of its parts, `size` bytes in all, which were sent with this kind of checksum.
-pub(super) async fn complete(
-    engine: &Arc<Engine>,
-    subject: &Subject,
-    upload_id: &str,
-    parts: &[SentPart],
-    checksum: Option<ChecksumAlgorithm>,
-    size: u64,
-    conditions: &Fields,
-) -> Result<PutOutcome> {
-    let mut body = Vec::new();
-    // All of them or none: a server that was told of checksums wants every part's.
-    let sums: Option<Vec<Sum>> = parts.iter().map(|part| part.sum).collect();
-    let values: Option<Vec<String>> = sums.as_ref().map(|sums| sums.iter().map(Sum::value).collect());
-    let part_sum = |index: usize| Some((checksum?.element(), values.as_ref()?.get(index)?.as_str()));
-    let listed = parts.iter().enumerate();
-    let listed = listed.map(|(index, part)| (part.number, part.etag.as_str(), part_sum(index)));
-    write_complete_multipart(&mut body, listed);
-    let whole = sums.filter(|_| checksum.is_some_and(ChecksumAlgorithm::combines)).and_then(Sum::of_parts);
-    let whole_value = whole.map(|whole| whole.value());
-    let size_text = size.to_string();
-    let mut headers = Borrowed::new();
-    headers.extend([("content-type", "application/xml"), ("x-amz-mp-object-size", size_text.as_str())]);
-    if let (Some(algorithm), Some(value)) = (checksum, &whole_value) {
-        headers.extend([(algorithm.header(), value.as_str()), ("x-amz-checksum-type", algorithm.multipart_type())]);
-    }
-    headers.extend(conditions.iter());
-    let call = Call {
-        query: &[("uploadId", upload_id)],
-        headers: &headers,
-        body: &body,
-        payload: sha256(&body),
-        ..Call::new(Method::Post)
-    };
-    let count = parts.len() as u32;
-    let done = |etag, version_id| PutOutcome { etag, version_id, parts: count, checksum: whole.map(stored) };
-    let mut kept = None;
-    let mut attempts = Attempts::new();
-    let mut lost = LostAnswer::default();
-    loop {
-        attempts.begin();
-        let completed = async {
-            let (exchange, version_id) = engine
-                .exchange(subject, &call, &attempts, &mut kept, |head| Ok(head.version_id.map(str::to_owned)))
-                .await?;
-            let answer = engine.document(exchange, ANSWER_BYTES, &mut kept).await?;
-            match parse_complete_multipart(&answer) {
-                Ok(CompletedUpload::Done { etag, checksum }) => match (whole, checksum) {
-                    (Some(whole), Some(told)) if disagree(&whole, &told) => {
-                        Err(Failure::never(other_bytes(whole, &told.value).error))
-                    }
-                    _ => Ok(done(etag, version_id)),
-                },
-                Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
-                Err(error) => Err(unreadable(error)),
-            }
-        };
-        let failure = match completed.await {
-            Ok(outcome) => {
-                engine.put_back(subject, kept);
-                return Ok(outcome);
-            }
-            Err(failure) => failure,
-        };
-        if lost.may_explain(&failure.error) {
-            let etag = async || etag_of_parts(parts.iter().map(|part| part.etag.as_str()));
-            let found = find(engine, subject, failure.error, Some(size), etag).await;
-            let found = found.map_err(|error| subject.explain(error))?;
-            return Ok(done(found.etag, found.version_id));
-        }
-        lost.note(&failure);
-        // An earlier attempt may have completed the upload and only its answer been lost.
-        if attempts.is_repeated()
-            && failure.error.code() == Some("NoSuchUpload")
-            && let Ok(found) = head_as(engine, subject).await
-            && found.size == size
-            && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{count}\"")))
-        {
-            return Ok(done(found.etag, found.version_id));
-        }
-        attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?;
-    }
-}
-
 /// The server says that it stored something else than was sent.
-fn other_bytes(sent: Sum, told: &str) -> Failure {
+pub(super) fn other_bytes(sent: Sum, told: &str) -> Failure {
     let algorithm = sent.algorithm();
     Failure::backoff(
         Error::new(
@@ -435,79 +351,6 @@ fn other_bytes(sent: Sum, told: &str) -> Failure {
     )
 }
 
-fn disagree(sent: &Sum, told: &Checksum) -> bool {
-    !told.composite && told.algorithm == sent.algorithm() && told.value != sent.value()
-}
-
-fn stored(sum: Sum) -> Checksum {
+pub(super) fn stored(sum: Sum) -> Checksum {
     Checksum::full(sum.algorithm(), sum.value())
-}
-
-/// A multipart upload that exists on the server; dropped, it is aborted behind the caller's back.
-pub(super) struct StartedUpload {
-    engine: Arc<Engine>,
-    subject: Subject,
-    pub(super) upload_id: String,
-    /// Until it is completed or aborted there is something to clean up.
-    pending: Option<Cleanup>,
-}
-
-impl StartedUpload {
-    /// The request runs to its end even when nobody waits for it any more: an upload whose id never
-    /// arrived could not be aborted.
-    pub(super) async fn start(
-        engine: &Arc<Engine>,
-        subject: &Subject,
-        mut headers: Fields,
-        checksum: Option<ChecksumAlgorithm>,
-    ) -> Result<StartedUpload> {
-        let (engine, subject) = (Arc::clone(engine), subject.clone());
-        let pending = engine.cleanups.begin();
-        if let Some(algorithm) = checksum {
-            headers.push("x-amz-checksum-algorithm", algorithm.s3_name());
-            headers.push("x-amz-checksum-type", algorithm.multipart_type());
-        }
-        let starting = async move {
-            let headers = headers.borrowed();
-            let call = Call { query: &[("uploads", "")], headers: &headers, ..Call::new(Method::Post) };
-            let upload_id = engine
-                .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
-                .await?;
-            Ok(StartedUpload { engine, subject, upload_id, pending: Some(pending) })
-        };
-        tokio::spawn(starting.in_current_span()).await.unwrap_or_else(|error| Err(lost(error)))
-    }
-
-    /// The upload is complete.
-    pub(super) fn forget(mut self) {
-        self.pending = None;
-    }
-
-    /// Aborts the upload after `error`; where that fails too, the error names the upload.
-    pub(super) async fn abort(mut self, error: Error) -> Error {
-        let aborted = abort(&self.engine, &self.subject, &self.upload_id).await;
-        self.pending = None;
-        match aborted {
-            Ok(()) => error,
-            Err(aborting) if aborting.kind() == ErrorKind::NotFound => error,
-            Err(_) => error.with_upload_id(self.upload_id.clone()),
-        }
-    }
-}
-
-impl Drop for StartedUpload {
-    fn drop(&mut self) {
-        let Some(pending) = self.pending.take() else { return };
-        // Without a runtime the process is ending, and nothing can be sent any more.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let engine = Arc::clone(&self.engine);
-        let subject = self.subject.clone();
-        let upload_id = std::mem::take(&mut self.upload_id);
-        runtime.spawn(async move {
-            if let Err(error) = abort(&engine, &subject, &upload_id).await {
-                tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
-            }
-            drop(pending);
-        });
-    }
 }

@@ -1,11 +1,14 @@
 //! The command line's surface: global flags and the list of verbs. Each verb's own arguments live in its module.
 //!
-//! The derive below is the one definition that serves parsing, `--help`, and later the manual and completions:
+//! The derive below is the one definition that serves parsing, `--help`, the manual and the completions:
 //! `Cli::command()` hands it out whole.
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use std::path::PathBuf;
 
-use crate::{bench, cat, cp, ls, mb, rb, rm, stat};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
+
+use crate::checksum_flags::ChecksumFlags;
+use crate::{bench, cat, completions, cp, ls, manual, mb, pipe, presign, rb, rm, stat, uploads};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -15,7 +18,8 @@ Exit codes:
   3    the operation failed as a whole: no such bucket or key, denied, unreachable, disk full
   130  interrupted by Ctrl-C (143: by SIGTERM); no half file is left
 
-Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
+Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), from
+--profile and the files it names, or from the machine: web identity, containers, instance metadata.
 
 Examples:
   wirespeed ls s3://bucket/photos/
@@ -44,6 +48,21 @@ pub(crate) struct Global {
     /// Region that requests are signed for
     #[arg(long, global = true)]
     pub(crate) region: Option<String>,
+    /// Profile of ~/.aws/config and ~/.aws/credentials to use
+    #[arg(long, global = true, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
+    /// PEM file of the certificate authorities to trust, instead of the system's
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) ca_bundle: Option<PathBuf>,
+    /// Accept any certificate: whoever stands in between can read and change everything
+    #[arg(long, global = true)]
+    pub(crate) no_verify_ssl: bool,
+    /// Reach AWS by names that have IPv6 addresses too
+    #[arg(long, global = true)]
+    pub(crate) dualstack: bool,
+    /// Reach AWS by its FIPS endpoints
+    #[arg(long, global = true)]
+    pub(crate) use_fips: bool,
     /// Send requests without a signature, for public buckets
     #[arg(long, global = true)]
     pub(crate) no_sign_request: bool,
@@ -77,13 +96,31 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Ls(ls::Arguments),
-    Cp(cp::Arguments),
+    // Its flags are many, and there is one of it.
+    Cp(Box<cp::Arguments>),
+    Pipe(Box<pipe::Arguments>),
     Cat(cat::Arguments),
     Rm(rm::Arguments),
     Stat(stat::Arguments),
+    Presign(presign::Arguments),
+    Uploads(uploads::Arguments),
     Mb(mb::Arguments),
     Rb(rb::Arguments),
     Bench(bench::Arguments),
+    Completions(completions::Arguments),
+    Manual(manual::Arguments),
+}
+
+impl Command {
+    /// The settings of the engine that the verb's own flags stand for.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let checksum = match self {
+            Command::Cp(arguments) => Some(&arguments.checksum),
+            Command::Pipe(arguments) => Some(&arguments.checksum),
+            _ => None,
+        };
+        checksum.into_iter().flat_map(ChecksumFlags::settings)
+    }
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {

@@ -8,8 +8,11 @@ use std::task::{Context as TaskContext, Poll};
 
 use clap::Args;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use wirespeed::SseCustomerKey;
 
+use crate::access::Access;
 use crate::context::Context;
+use crate::customer_key::CustomerKey;
 use crate::failure::{Exit, Failure};
 use crate::uri::S3Uri;
 
@@ -17,7 +20,9 @@ const EXAMPLES: &str = "\
 Examples:
   wirespeed cat s3://bucket/notes.txt
   wirespeed cat s3://bucket/part-1 s3://bucket/part-2 > whole
-  wirespeed cat s3://bucket/logs.gz | gunzip | grep error";
+  wirespeed cat s3://bucket/logs.gz | gunzip | grep error
+  wirespeed cat s3://bucket/log --range -1000            the last 1,000 bytes
+  wirespeed cat s3://bucket/log --range 0-99             the first 100";
 
 /// Print objects to standard output
 #[derive(Debug, Args)]
@@ -26,6 +31,47 @@ pub(crate) struct Arguments {
     /// s3://bucket/key
     #[arg(required = true, value_name = "S3_URI", value_parser = S3Uri::parse)]
     uris: Vec<S3Uri>,
+    /// Only these bytes: FIRST-LAST, FIRST- to the end, or -LENGTH from the end
+    #[arg(long, value_name = "RANGE", value_parser = Range::parse, allow_hyphen_values = true)]
+    range: Option<Range>,
+    /// This version of the one object
+    #[arg(long, value_name = "ID")]
+    version_id: Option<String>,
+    #[command(flatten)]
+    access: Access,
+    #[command(flatten)]
+    customer_key: CustomerKey,
+}
+
+/// Bytes of an object, as HTTP's `Range` has them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Range {
+    Between(u64, u64),
+    From(u64),
+    Last(u64),
+}
+
+impl Range {
+    fn parse(text: &str) -> Result<Range, String> {
+        let wrong = || format!("`{text}` is no range; write it as 0-99, 100- or -100");
+        let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+        match text.strip_prefix("bytes=").unwrap_or(text).split_once('-').ok_or_else(wrong)? {
+            ("", length) => number(length).map(Range::Last),
+            (first, "") => number(first).map(Range::From),
+            (first, last) => match (number(first)?, number(last)?) {
+                (first, last) if first <= last => Ok(Range::Between(first, last)),
+                _ => Err(wrong()),
+            },
+        }
+    }
+}
+
+/// How an object is read.
+pub(crate) struct Reading<'a> {
+    pub(crate) version: Option<&'a str>,
+    pub(crate) access: &'a Access,
+    pub(crate) customer_key: Option<SseCustomerKey>,
+    pub(crate) range: Option<Range>,
 }
 
 /// Runs `cat`. Unlike a copy it stops at the first failure: what would follow a gap is not what was asked for.
@@ -33,17 +79,39 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
     if let Some(uri) = arguments.uris.iter().find(|uri| uri.is_prefix()) {
         return Err(Failure::Usage(format!("`{uri}` names no object; give the whole key")));
     }
+    if arguments.version_id.is_some() && arguments.uris.len() > 1 {
+        return Err(Failure::Usage("--version-id is of one object; name one".to_owned()));
+    }
+    let reading = Reading {
+        version: arguments.version_id.as_deref(),
+        access: &arguments.access,
+        customer_key: arguments.customer_key.read()?,
+        range: arguments.range,
+    };
     for uri in &arguments.uris {
-        to_stdout(context, uri).await?;
+        to_stdout(context, uri, &reading).await?;
     }
     Ok(Exit::Done)
 }
 
 /// Writes one object to standard output.
-pub(crate) async fn to_stdout(context: &Context<'_>, uri: &S3Uri) -> Result<(), Failure> {
+pub(crate) async fn to_stdout(context: &Context<'_>, uri: &S3Uri, reading: &Reading<'_>) -> Result<(), Failure> {
+    let mut get = reading.access.on(context.client.get(&uri.bucket, &uri.key));
+    if let Some(version) = reading.version {
+        get = get.version(version);
+    }
+    if let Some(key) = &reading.customer_key {
+        get = get.sse_customer_key(key.clone());
+    }
+    get = match reading.range {
+        None => get,
+        Some(Range::Between(first, last)) => get.range(first..=last),
+        Some(Range::From(first)) => get.range(first..),
+        Some(Range::Last(length)) => get.suffix(length),
+    };
     let closed = Arc::new(AtomicBool::new(false));
     let mut writer = Stdout { inner: tokio::io::stdout(), closed: closed.clone() };
-    let read = context.client.get(&uri.bucket, &uri.key).writer(&mut writer).await;
+    let read = get.writer(&mut writer).await;
     let written = writer.flush().await;
     // The engine reports that its writer failed; that the reader simply left is known only here.
     if closed.load(Ordering::Relaxed) {
@@ -84,5 +152,21 @@ impl AsyncWrite for Stdout {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut TaskContext<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.inner).poll_shutdown(cx);
         self.watch(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_read_as_http_writes_them() {
+        assert_eq!(Range::parse("0-99"), Ok(Range::Between(0, 99)));
+        assert_eq!(Range::parse("bytes=7-7"), Ok(Range::Between(7, 7)));
+        assert_eq!(Range::parse("100-"), Ok(Range::From(100)));
+        assert_eq!(Range::parse("-100"), Ok(Range::Last(100)));
+        for wrong in ["", "-", "5", "9-8", "a-b", "0-1,3-4", "--1"] {
+            assert!(Range::parse(wrong).is_err(), "{wrong}");
+        }
     }
 }

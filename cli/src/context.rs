@@ -1,12 +1,13 @@
 //! What every verb works with: the client that the flags describe, and the output.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use wirespeed::Client;
+use wirespeed::{Client, Config};
 
 use crate::arguments::{Command, Global};
 use crate::bench::Latency;
-use crate::failure::Failure;
+use crate::failure::{Failure, visible};
 use crate::output::Output;
 use crate::trace::Requests;
 
@@ -23,6 +24,7 @@ impl<'a> Context<'a> {
     pub(crate) fn new(global: &Global, command: &Command, output: &'a Output) -> Result<Context<'a>, Failure> {
         let mut builder = Client::builder();
         let concurrency = global.concurrency.map(|number| number.to_string());
+        let ca_bundle = global.ca_bundle.as_deref().map(utf8).transpose()?;
         let flags = [
             ("endpoint_url", global.endpoint_url.as_deref()),
             ("region", global.region.as_deref()),
@@ -30,8 +32,15 @@ impl<'a> Context<'a> {
             ("part_size", global.part_size.as_deref()),
             ("memory", global.memory.as_deref()),
             ("payload_signing", global.unsigned_payload.then_some("unsigned")),
+            ("profile", global.profile.as_deref()),
+            ("ca_bundle", ca_bundle),
+            ("verify_tls", global.no_verify_ssl.then_some("false")),
+            ("use_dualstack_endpoint", global.dualstack.then_some("true")),
+            ("use_fips_endpoint", global.use_fips.then_some("true")),
         ];
         let flags = flags.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let of_the_verb: Vec<(&str, &str)> = command.settings().collect();
+        let flags = flags.chain(of_the_verb);
         let settings = global.set.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         for (name, value) in flags.chain(settings) {
             builder = builder.set(name, value)?;
@@ -45,6 +54,25 @@ impl<'a> Context<'a> {
         } else if global.verbose > 1 {
             builder = builder.observer(Arc::new(Requests));
         }
-        Ok(Context { client: builder.build()?, output, latency })
+        let client = builder.build()?;
+        warn_of_unverified_tls(client.config(), output);
+        Ok(Context { client, output, latency })
     }
+}
+
+/// Said however it was asked for, by flag or by environment: it may have been asked for long ago.
+fn warn_of_unverified_tls(config: &Config, output: &Output) {
+    let speaks_tls = config.endpoint_url.as_deref().is_none_or(|url| !url.starts_with("http://"));
+    if !config.verify_tls && speaks_tls {
+        output.note_always(
+            "WARNING: certificates are NOT verified: whoever stands between here and the server can read and change \
+             everything, credentials of the session included; use --ca-bundle to trust a certificate of your own",
+        );
+    }
+}
+
+/// Settings are text.
+fn utf8(path: &Path) -> Result<&str, Failure> {
+    let name = || visible(&path.to_string_lossy()).into_owned();
+    path.to_str().ok_or_else(|| Failure::Usage(format!("`{}` is not UTF-8; rename the file", name())))
 }

@@ -1,21 +1,30 @@
-//! `wirespeed cp`: between this machine and S3, one object or a whole tree.
+//! `wirespeed cp`: between this machine and S3, or within S3, one object or a whole tree.
 //!
-//! Owns which way a copy goes and what its two ends mean; `download` and `upload` do the two ways. Refuses S3 to S3,
-//! local to local, a tree without `--recursive`, and streams where a tree is meant.
+//! Owns which way a copy goes and what its two ends mean; `download`, `upload` and `remote` do the three ways, `pipe` and
+//! `cat` the standard streams. Refuses local to local, a tree without `--recursive`, streams where a tree is meant, and
+//! flags that the way it goes would ignore.
 
 mod download;
+mod remote;
 mod under_way;
 mod upload;
 mod walk;
 
-use clap::Args;
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
 
 use self::under_way::UnderWay;
-use crate::cat;
+use crate::access::Access;
+use crate::checksum_flags::ChecksumFlags;
 use crate::context::Context;
+use crate::customer_key::CopySourceKey;
 use crate::failure::{Exit, Failure};
 use crate::tally::{Item, Tally};
-use crate::uri::Location;
+use crate::units::parse_size;
+use crate::uri::{Location, S3Uri};
+use crate::write_flags::WriteFlags;
+use crate::{cat, pipe};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,24 +33,73 @@ Examples:
   wirespeed cp report.pdf s3://bucket/reports/may.pdf
   wirespeed cp --recursive s3://bucket/photos ./photos  all under photos/
   wirespeed cp --recursive ./photos s3://bucket/photos
+  wirespeed cp --recursive --dryrun ./photos s3://bucket/photos
+  wirespeed cp s3://bucket/a s3://other/a               on the server; no byte passes here
   wirespeed cp s3://bucket/big.tar - | tar x            to standard output
+  tar c . | wirespeed cp - s3://bucket/all.tar          from standard input
+  wirespeed cp page.html s3://bucket/ --cache-control max-age=60 --metadata author=me
 
 Files appear under their names when they are whole. A key that would leave the target folder (`../x`, `/x`, through a
 symbolic link) is refused, the rest goes on, and the exit code is 1.";
 
-/// Copy objects to files and files to objects
+/// Copy objects and files: up, down, or from object to object
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// s3://bucket/key or a path
-    #[arg(value_parser = location())]
+    /// s3://bucket/key, a path, or - for standard input
+    #[arg(value_parser = location(), value_hint = clap::ValueHint::AnyPath)]
     source: Location,
     /// s3://bucket/key, a path, or - for standard output
-    #[arg(value_parser = location())]
+    #[arg(value_parser = location(), value_hint = clap::ValueHint::AnyPath)]
     destination: Location,
     /// Copy everything under the source
     #[arg(long, short)]
     recursive: bool,
+    /// Print what would be done, and do nothing
+    #[arg(long, visible_alias = "dry-run")]
+    dryrun: bool,
+    /// Version of the one source object
+    #[arg(long, value_name = "ID", conflicts_with = "recursive")]
+    version_id: Option<String>,
+    /// From standard input: about how many bytes will come, where they are more than 50 GB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    expected_size: Option<u64>,
+    #[command(flatten)]
+    access: Access,
+    #[command(flatten)]
+    pub(crate) checksum: ChecksumFlags,
+    #[command(flatten)]
+    write: WriteFlags,
+    #[command(flatten)]
+    copy: CopyFlags,
+}
+
+/// What only a copy on the server has.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Options for S3 to S3")]
+struct CopyFlags {
+    /// Whether type, headers and metadata come from the source or from the flags
+    #[arg(long, value_name = "DIRECTIVE", value_parser = ["COPY", "REPLACE"])]
+    metadata_directive: Option<String>,
+    /// What comes from the source: nothing; type, headers and metadata; or tags too
+    #[arg(long, value_name = "PROPERTIES")]
+    copy_props: Option<CopyProps>,
+    #[command(flatten)]
+    source_key: CopySourceKey,
+}
+
+/// What a copy takes from its source, as `aws s3 cp --copy-props` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CopyProps {
+    None,
+    MetadataDirective,
+    Default,
+}
+
+impl CopyFlags {
+    fn given(&self) -> bool {
+        self.metadata_directive.is_some() || self.copy_props.is_some() || self.source_key.given()
+    }
 }
 
 fn location() -> impl clap::builder::TypedValueParser<Value = Location> {
@@ -51,32 +109,68 @@ fn location() -> impl clap::builder::TypedValueParser<Value = Location> {
 
 /// Runs `cp`.
 pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
-    let usage = |message: String| Err(Failure::Usage(message));
-    match (&arguments.source, &arguments.destination, arguments.recursive) {
-        (Location::S3(uri), Location::Local(folder), true) => download::many(context, uri, folder).await,
-        (Location::S3(uri), _, false) if uri.is_prefix() => {
-            usage(format!("`{uri}` names no object; give the whole key, or add --recursive for all under it"))
-        }
-        (Location::S3(uri), Location::Local(path), false) => download::one(context, uri, path).await,
-        (Location::S3(uri), Location::Standard, false) => {
-            cat::to_stdout(context, uri).await?;
-            Ok(Exit::Done)
-        }
-        (Location::Local(folder), Location::S3(uri), true) => upload::many(context, folder, uri).await,
-        (Location::Local(path), Location::S3(uri), false) => upload::one(context, path, uri).await,
+    let usage = |message: &str| Err(Failure::Usage(message.to_owned()));
+    let (source, destination) = (&arguments.source, &arguments.destination);
+    if matches!(source, Location::S3(_)) && !matches!(destination, Location::S3(_)) && arguments.write.writes() {
+        return usage("flags for what is written have no effect on a download; leave them out");
+    }
+    let within_s3 = matches!((source, destination), (Location::S3(_), Location::S3(_)));
+    if arguments.copy.given() && !within_s3 {
+        return usage("--metadata-directive, --copy-props and --sse-c-copy-source are for copies from S3 to S3");
+    }
+    if arguments.version_id.is_some() && !matches!(source, Location::S3(_)) {
+        return usage("--version-id names a version of an object, and the source is none");
+    }
+    match (source, destination, arguments.recursive) {
+        (Location::S3(uri), Location::Local(folder), true) => download::many(context, arguments, uri, folder).await,
+        (Location::S3(from), Location::S3(to), true) => remote::many(context, arguments, from, to).await,
+        (Location::S3(uri), _, false) if uri.is_prefix() => Err(Failure::Usage(format!(
+            "`{uri}` names no object; give the whole key, or add --recursive for all under it"
+        ))),
+        (Location::S3(uri), Location::Local(path), false) => download::one(context, arguments, uri, path).await,
+        (Location::S3(from), Location::S3(to), false) => remote::one(context, arguments, from, to).await,
+        (Location::S3(uri), Location::Standard, false) => to_stdout(context, arguments, uri).await,
+        (Location::Local(folder), Location::S3(uri), true) => upload::many(context, arguments, folder, uri).await,
+        (Location::Local(path), Location::S3(uri), false) => upload::one(context, arguments, path, uri).await,
+        (Location::Standard, Location::S3(uri), false) => from_stdin(context, arguments, uri).await,
         (_, Location::Standard, true) | (Location::Standard, _, true) => {
-            usage("a stream holds one object; leave out --recursive or name a folder".to_owned())
+            usage("a stream holds one object; leave out --recursive or name a folder")
         }
-        (Location::Standard, _, false) => {
-            usage("reading from standard input is not supported; write it to a file and copy that".to_owned())
-        }
-        (Location::S3(_), Location::S3(_), _) => {
-            usage("copying from S3 to S3 is not supported; copy to a local path first".to_owned())
-        }
-        (Location::Local(_), Location::Local(_) | Location::Standard, _) => {
-            usage("neither end is on S3; write that end as s3://bucket/key".to_owned())
+        (Location::Local(_) | Location::Standard, _, _) => {
+            usage("neither end is on S3; write that end as s3://bucket/key")
         }
     }
+}
+
+async fn to_stdout(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) -> Result<Exit, Failure> {
+    if arguments.dryrun {
+        let item = Item { source: uri.to_string(), destination: Some("-".to_owned()), ..Item::default() };
+        return download::would(context, arguments, uri, item).await;
+    }
+    let version = arguments.version_id.as_deref();
+    let key = arguments.write.customer_key.read()?;
+    let reading = cat::Reading { version, access: &arguments.access, customer_key: key, range: None };
+    cat::to_stdout(context, uri, &reading).await?;
+    Ok(Exit::Done)
+}
+
+async fn from_stdin(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) -> Result<Exit, Failure> {
+    let options = arguments.write.options(&arguments.access, Some(&uri.key))?;
+    pipe::upload(context, uri, options, arguments.expected_size, arguments.dryrun).await
+}
+
+/// The destination on S3 of one object: a bucket, or what ends in `/`, takes the name that it had.
+fn under_its_name(destination: &S3Uri, name: &str) -> S3Uri {
+    if destination.is_prefix() {
+        destination.with_key(&format!("{}{name}", destination.key))
+    } else {
+        destination.clone()
+    }
+}
+
+/// The name of a path, as a key could have it.
+fn own_name(path: &Path) -> Option<&str> {
+    path.file_name().and_then(|name| name.to_str())
 }
 
 /// Enters what the engine took and never answered for, once its call has ended.
@@ -105,7 +199,7 @@ mod tests {
         let mut tally = Tally::start(&output, Operation::Upload);
         let (mut under_way, stream) = UnderWay::new();
         for number in 0..3 {
-            let item = Item { source: number.to_string(), destination: None, size: None, etag: None };
+            let item = Item { source: number.to_string(), ..Item::default() };
             under_way.add(number, item);
         }
         under_way.hand_over().await;

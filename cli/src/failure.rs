@@ -43,6 +43,8 @@ pub(crate) enum Failure {
     Refused(String),
     /// Work that the engine took and never answered for: a task of it ended in a panic.
     Lost(String),
+    /// A multipart upload that is left behind, and how to remove it.
+    Unfinished { what: String, bucket: String, key: String, upload_id: Option<String> },
     /// The reader of standard output is gone (`| head`): nothing to say, nothing more to do.
     StdoutClosed,
 }
@@ -53,13 +55,31 @@ impl Failure {
         Failure::Local { what: format!("cannot {doing} `{}`", visible(&path.to_string_lossy())), source }
     }
 
+    /// What is to be told of an upload that could not be aborted in time.
+    pub(crate) fn unfinished(upload: &wirespeed::UnfinishedUpload) -> Failure {
+        let wirespeed::UnfinishedUpload { bucket, key, upload_id, .. } = upload;
+        let uri = format!("s3://{bucket}/{key}");
+        let what = match upload_id {
+            Some(id) => format!(
+                "multipart upload {id} of {uri} could not be aborted and may still be stored; {}",
+                how_to_abort(bucket, key, id)
+            ),
+            None => format!(
+                "a multipart upload of {uri} may have been started; look for it with: wirespeed uploads ls {}",
+                quoted(&uri)
+            ),
+        };
+        Failure::Unfinished { what, bucket: bucket.clone(), key: key.clone(), upload_id: upload_id.clone() }
+    }
+
     /// The exit code of a command that ends with this failure.
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Failure::Usage(_) => Exit::Usage,
             // With a status it is the server that would not have it, and so the operation that failed.
             Failure::Engine(error) if error.kind() == ErrorKind::Config && error.status().is_none() => Exit::Usage,
-            Failure::Engine(_) | Failure::Local { .. } | Failure::Rejected { .. } | Failure::Lost(_) => Exit::Failed,
+            Failure::Engine(_) | Failure::Local { .. } | Failure::Rejected { .. } => Exit::Failed,
+            Failure::Lost(_) | Failure::Unfinished { .. } => Exit::Failed,
             Failure::Refused(_) => Exit::Partial,
             Failure::StdoutClosed => Exit::Done,
         }
@@ -122,6 +142,12 @@ impl Failure {
             Failure::Refused(_) => record.kind = "refused",
             Failure::Lost(_) => record.kind = "lost",
             Failure::StdoutClosed => record.kind = "stdout_closed",
+            Failure::Unfinished { bucket, key, upload_id, .. } => {
+                record.kind = "unfinished_upload";
+                record.bucket = Some(bucket.clone());
+                record.key = Some(key.clone());
+                record.upload_id.clone_from(upload_id);
+            }
             Failure::Rejected { bucket, key, code, .. } => {
                 record.kind = if code == "AccessDenied" { "denied" } else { "server" };
                 record.bucket = Some(bucket.clone());
@@ -136,6 +162,7 @@ impl Failure {
                 record.code = error.code().map(str::to_owned);
                 record.request_id = error.request_id().map(str::to_owned);
                 record.attempts = Some(error.attempts());
+                record.upload_id = error.upload_id().map(str::to_owned);
             }
         }
         record
@@ -152,8 +179,14 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Usage(message) | Failure::Refused(message) | Failure::Lost(message) => f.write_str(message),
-            Failure::Rejected { what, .. } => f.write_str(what),
-            Failure::Engine(error) => f.write_str(&visible(&error.to_string())),
+            Failure::Rejected { what, .. } | Failure::Unfinished { what, .. } => f.write_str(what),
+            Failure::Engine(error) => {
+                f.write_str(&visible(&error.to_string()))?;
+                match (error.bucket(), error.key(), error.upload_id()) {
+                    (Some(bucket), Some(key), Some(id)) => write!(f, "; {}", how_to_abort(bucket, key, id)),
+                    _ => Ok(()),
+                }
+            }
             Failure::Local { what, source } => match source.kind() {
                 io::ErrorKind::StorageFull => {
                     write!(f, "{what}: {source}; make room or choose another folder")
@@ -186,6 +219,38 @@ pub(crate) struct ErrorRecord {
     pub(crate) request_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attempts: Option<u32>,
+    /// A multipart upload that could not be aborted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upload_id: Option<String>,
+}
+
+/// The advice on an upload that is still stored: a command to be copied.
+pub(crate) fn how_to_abort(bucket: &str, key: &str, upload_id: &str) -> String {
+    let uri = quoted(&format!("s3://{bucket}/{key}"));
+    format!("remove it with: wirespeed uploads abort {uri} --upload-id {}", quoted(upload_id))
+}
+
+/// The text as one word of a shell.
+fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:=+,@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    if !text.chars().any(char::is_control) {
+        return format!("'{}'", text.replace('\'', "'\\''"));
+    }
+    let mut word = "$'".to_owned();
+    for character in text.chars() {
+        match character {
+            '\'' | '\\' => word.extend(['\\', character]),
+            _ if character.is_control() => {
+                let mut bytes = [0; 4];
+                word.extend(character.encode_utf8(&mut bytes).bytes().map(|byte| format!("\\x{byte:02x}")));
+            }
+            _ => word.push(character),
+        }
+    }
+    word + "'"
 }
 
 /// The text with control characters spelled out, so that a key can neither break a line nor command the terminal.
@@ -208,6 +273,13 @@ mod tests {
     fn control_characters_are_spelled_out() {
         assert_eq!(visible("plain é"), "plain é");
         assert_eq!(visible("a\nb\u{1b}[2J"), "a\\nb\\u{1b}[2J");
+    }
+
+    #[test]
+    fn the_command_that_aborts_can_be_copied_into_a_shell() {
+        let advice = how_to_abort("b", "a key's", "id-1");
+        assert!(advice.ends_with("wirespeed uploads abort 's3://b/a key'\\''s' --upload-id id-1"), "{advice}");
+        assert_eq!(quoted("a\n'\u{1b}"), "$'a\\x0a\\'\\x1b'");
     }
 
     #[test]

@@ -3,17 +3,25 @@
 //! Arguments go to the engine, what it answers goes to `output`; nothing here moves bytes. One module a verb. `main`
 //! owns the process: the runtime, the signals, and the exit code.
 
+mod access;
 mod arguments;
 mod bench;
 mod cat;
+mod checksum_flags;
+mod completions;
 mod context;
 mod cp;
+mod customer_key;
 mod failure;
 mod interrupt;
 mod local_path;
 mod ls;
+mod manual;
 mod mb;
+mod media_type;
 mod output;
+mod pipe;
+mod presign;
 mod progress;
 mod rb;
 mod rm;
@@ -21,7 +29,9 @@ mod stat;
 mod tally;
 mod trace;
 mod units;
+mod uploads;
 mod uri;
+mod write_flags;
 
 use std::process;
 use std::time::Duration;
@@ -49,7 +59,13 @@ fn main() {
         }
     };
     let output = Output::new(Form { json: cli.global.json, quiet: cli.global.quiet });
-    let exit = start(&cli, &output).unwrap_or_else(|failure| {
+    let exit = match &cli.command {
+        // What speaks of the program itself needs no client, and so no credentials.
+        Command::Completions(arguments) => completions::run(&output, arguments),
+        Command::Manual(arguments) => manual::run(&output, arguments),
+        _ => start(&cli, &output),
+    };
+    let exit = exit.unwrap_or_else(|failure| {
         output.failure(&failure);
         failure.exit()
     });
@@ -93,7 +109,12 @@ async fn supervise(cli: &Cli, output: &Output, interrupt: Interrupt) -> Result<E
         _ => {}
     }
     // A job that stops at a failure leaves uploads behind as an interrupted one does; without any this returns at once.
-    if let Err(error) = context.client.settle(SETTLE_WITHIN).await {
+    let settled = context.client.settle(SETTLE_WITHIN).await;
+    let unfinished = context.client.unfinished_uploads();
+    unfinished.iter().for_each(|upload| output.failure(&Failure::unfinished(upload)));
+    if let Err(error) = settled
+        && unfinished.is_empty()
+    {
         output.failure(&error.into());
     }
     exit
@@ -103,12 +124,17 @@ async fn run(context: &Context<'_>, command: &Command) -> Result<Exit, Failure> 
     match command {
         Command::Ls(arguments) => ls::run(context, arguments).await,
         Command::Cp(arguments) => cp::run(context, arguments).await,
+        Command::Pipe(arguments) => pipe::run(context, arguments).await,
         Command::Cat(arguments) => cat::run(context, arguments).await,
         Command::Rm(arguments) => rm::run(context, arguments).await,
         Command::Stat(arguments) => stat::run(context, arguments).await,
+        Command::Presign(arguments) => presign::run(context, arguments).await,
+        Command::Uploads(arguments) => uploads::run(context, arguments).await,
         Command::Mb(arguments) => mb::run(context, arguments).await,
         Command::Rb(arguments) => rb::run(context, arguments).await,
         Command::Bench(arguments) => bench::run(context, arguments).await,
+        Command::Completions(arguments) => completions::run(context.output, arguments),
+        Command::Manual(arguments) => manual::run(context.output, arguments),
     }
 }
 

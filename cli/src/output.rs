@@ -90,6 +90,11 @@ impl Output {
         writeln!(stdout.stream, "{line}").map_err(stdout_failure)
     }
 
+    /// A whole document as it stands.
+    pub(crate) fn document(&self, bytes: &[u8]) -> Result<(), Failure> {
+        lock(&self.stdout).stream.write_all(bytes).map_err(stdout_failure)
+    }
+
     /// One JSON line of a result.
     pub(crate) fn record(&self, record: &impl Serialize) -> Result<(), Failure> {
         let mut stdout = lock(&self.stdout);

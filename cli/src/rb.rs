@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
     let uri = mb::bucket_alone(&arguments.uri)?;
     if arguments.force {
-        let exit = rm::many(context, uri).await?;
+        let exit = rm::empty(context, uri).await?;
         if exit != Exit::Done {
             return Ok(exit);
         }

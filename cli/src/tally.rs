@@ -1,7 +1,7 @@
 //! The account of a job of many items: a line for each, a summary at the end, and the exit code that follows.
 //!
 //! Owns what counts as what: an item is done, failed (the engine or the file system said no), refused (we said no)
-//! or skipped (nothing to do, told as a note). Failed and refused items make the exit code 1, or 3 when nothing at
+//! or skipped (nothing to do, told as a note), or only told of (a dry run). Failed and refused items make the exit code 1, or 3 when nothing at
 //! all could be done. Never 2: what is wrong with an item is not wrong with the command line.
 
 use std::path::Path;
@@ -19,7 +19,10 @@ use crate::units::{Elapsed, Size, objects, rate, thousands};
 pub(crate) enum Operation {
     Download,
     Upload,
+    Copy,
     Delete,
+    /// Of a multipart upload.
+    Abort,
 }
 
 impl Operation {
@@ -27,13 +30,15 @@ impl Operation {
         match self {
             Operation::Download => "download",
             Operation::Upload => "upload",
+            Operation::Copy => "copy",
             Operation::Delete => "delete",
+            Operation::Abort => "abort",
         }
     }
 }
 
 /// One item as it is reported.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Item {
     pub(crate) source: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,6 +48,12 @@ pub(crate) struct Item {
     pub(crate) size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) etag: Option<String>,
+    /// The version of the source, where one is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) version_id: Option<String>,
+    /// The multipart upload that is meant, and not the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) upload_id: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -68,6 +79,8 @@ struct SummaryRecord {
     bytes_per_second: f64,
     failed: u64,
     skipped: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dryrun: bool,
 }
 
 /// The account while the job runs.
@@ -76,6 +89,7 @@ pub(crate) struct Tally<'a> {
     operation: Operation,
     started: Instant,
     done: u64,
+    would: u64,
     bytes: u64,
     failed: u64,
     refused: u64,
@@ -85,7 +99,8 @@ pub(crate) struct Tally<'a> {
 impl<'a> Tally<'a> {
     /// Starts the account, and its clock.
     pub(crate) fn start(output: &'a Output, operation: Operation) -> Tally<'a> {
-        Tally { output, operation, started: Instant::now(), done: 0, bytes: 0, failed: 0, refused: 0, skipped: 0 }
+        let started = Instant::now();
+        Tally { output, operation, started, done: 0, would: 0, bytes: 0, failed: 0, refused: 0, skipped: 0 }
     }
 
     /// An item that is done.
@@ -95,13 +110,33 @@ impl<'a> Tally<'a> {
         if self.output.json() {
             self.record("done", item, None);
         } else if self.output.wants_item_lines() {
-            let mut line = format!("{}: {}", self.operation.name(), visible(&item.source));
-            if let Some(destination) = &item.destination {
-                line.push_str(" to ");
-                line.push_str(&visible(destination));
-            }
-            self.output.report(&line);
+            self.output.report(&self.line(item));
         }
+    }
+
+    /// An item that a dry run would have taken on.
+    pub(crate) fn would(&mut self, item: &Item) {
+        self.would += 1;
+        self.bytes += item.size.unwrap_or(0);
+        if self.output.json() {
+            self.record("dryrun", item, None);
+        } else if !self.output.quiet() {
+            self.output.report(&format!("(dryrun) {}", self.line(item)));
+        }
+    }
+
+    fn line(&self, item: &Item) -> String {
+        let mut line = format!("{}: {}", self.operation.name(), visible(&item.source));
+        for (what, id) in [("version", &item.version_id), ("upload", &item.upload_id)] {
+            if let Some(id) = id {
+                line.push_str(&format!(" ({what} {})", visible(id)));
+            }
+        }
+        if let Some(destination) = &item.destination {
+            line.push_str(" to ");
+            line.push_str(&visible(destination));
+        }
+        line
     }
 
     /// An item that failed or is refused. `Err` gives the failure back when the rest has no chance either.
@@ -161,16 +196,20 @@ impl<'a> Tally<'a> {
             self.output.report_record(&SummaryRecord {
                 kind: "summary",
                 operation: self.operation,
-                objects: self.done,
+                objects: self.done + self.would,
                 bytes: self.bytes,
                 seconds: elapsed.as_secs_f64(),
                 bytes_per_second: speed,
                 failed,
                 skipped: self.skipped,
+                dryrun: self.would > 0,
             });
+        } else if self.would > 0 && self.output.wants_bar() {
+            let line = format!("(dryrun) {}: {}, {}", self.operation.name(), objects(self.would), Size(self.bytes));
+            self.output.note(&line);
         } else if self.output.wants_bar() {
             let mut line = format!("{}: {}", self.operation.name(), objects(self.done));
-            if self.operation != Operation::Delete {
+            if !matches!(self.operation, Operation::Delete | Operation::Abort) {
                 line.push_str(&format!(", {} in {}, {}/s", Size(self.bytes), Elapsed(elapsed), Size(speed as u64)));
             }
             if failed > 0 {
@@ -212,7 +251,7 @@ mod tests {
     #[test]
     fn the_exit_code_follows_the_account() {
         let output = Output::new(crate::output::Form { json: false, quiet: true });
-        let item = Item { source: "s".to_owned(), destination: None, size: Some(3), etag: None };
+        let item = Item { source: "s".to_owned(), destination: None, size: Some(3), ..Item::default() };
         let io = || Failure::local("read", Path::new("x"), std::io::ErrorKind::PermissionDenied.into());
         let account = |done: u32, failed: u32, refused: u32| {
             let mut tally = Tally::start(&output, Operation::Delete);

@@ -41,8 +41,36 @@ fn usage_errors_exit_2_and_say_what_to_try() {
         (&["ls", "bucket"], "s3://bucket/key"),
         (&["ls", "s3://"], "names no bucket"),
         (&["cp", "a", "b"], "s3://"),
-        (&["cp", "s3://a/b", "s3://c/d"], "not supported"),
-        (&["cp", "-", "s3://bucket/k"], "standard input"),
+        (&["cp", "-", "s3://bucket/"], "whole key"),
+        (&["cp", "-r", "-", "s3://bucket/k"], "stream"),
+        (&["cp", "-r", "s3://bucket/a", "s3://bucket/a/b"], "lies within"),
+        (&["cp", "s3://a/b", "s3://c/d", "--content-type", "text/plain"], "--metadata-directive"),
+        (&["cp", "s3://a/b", ".", "--content-type", "text/plain"], "no effect on a download"),
+        (&["cp", "f", "s3://a/b", "--copy-props", "none"], "from S3 to S3"),
+        (&["cp", "f", "s3://a/b", "--version-id", "1"], "--version-id"),
+        (&["cp", "f", "s3://a/b", "--sse-c-key", "key-that-must-not-show"], "--sse-c"),
+        (&["cp", "f", "s3://a/b", "--sse-c"], "--sse-c-key"),
+        (&["cat", "s3://a/b", "--sse-c", "AES256", "--sse-c-key", "key-that-must-not-show"], "32 bytes"),
+        (&["cp", "f", "s3://a/b", "--sse", "rot13"], "aws:kms"),
+        (&["cp", ".", "s3://a/b", "-r", "--sse", "AES256", "--sse-kms-key-id", "k"], "aws:kms"),
+        (&["cp", "f", "s3://a/b", "--metadata", "a"], "k=v"),
+        (&["cp", "f", "s3://a/b", "--metadata", "a=b\r\nevil: c"], "printable ASCII"),
+        (&["cp", "f", "s3://a/b", "--tagging", "=v"], "k=v"),
+        (&["cp", "f", "s3://a/b", "--expires", "soon"], "2027-01-31"),
+        (&["cp", "f", "s3://a/b", "--acl", "everybody"], "public-read"),
+        (&["cp", "f", "s3://a/b", "--checksum", "md4"], "CRC64NVME"),
+        (&["cp", "f", "s3://a/b", "--expected-bucket-owner", "me"], "12 digits"),
+        (&["pipe", "s3://bucket"], "whole key"),
+        (&["presign", "s3://bucket"], "names no object"),
+        (&["presign", "s3://bucket/k", "--expires-in", "604801"], "604800"),
+        (&["presign", "s3://bucket/k", "--method", "POST"], "PUT"),
+        (&["cat", "s3://bucket/k", "--range", "9-8"], "0-99"),
+        (&["rm", "s3://bucket/k", "--version-id", "1", "--all-versions"], "--all-versions"),
+        (&["uploads"], "Usage:"),
+        (&["uploads", "abort", "s3://bucket"], "--recursive"),
+        (&["uploads", "abort", "s3://bucket", "-r", "--older-than", "soon"], "7d"),
+        (&["completions", "cmd"], "powershell"),
+        (&["manual", "fly"], "no verb"),
         (&["cp", "s3://bucket/dir/", "."], "--recursive"),
         (&["cp", "--recursive", "s3://bucket/dir", "-"], "stream"),
         (&["cp", ".", "s3://bucket/k"], "--recursive"),
@@ -64,7 +92,61 @@ fn usage_errors_exit_2_and_say_what_to_try() {
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
         assert!(stderr.contains(hint), "{arguments:?}: {stderr}");
+        assert!(!stderr.contains("must-not-show"), "{arguments:?}: {stderr}");
         assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn completions_and_the_manual_need_no_credentials() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = folder.path().join("man1");
+    for arguments in
+        [&["completions", "bash"][..], &["manual"], &["manual", "cp"], &["manual", "--folder", pages.to_str().unwrap()]]
+    {
+        let output = wirespeed().args(arguments).env_remove("AWS_SECRET_ACCESS_KEY").output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
+    }
+    let nested = fs::read_to_string(pages.join("wirespeed-uploads-abort.1")).unwrap();
+    assert!(nested.contains("wirespeed uploads abort"), "{nested}");
+    assert!(fs::read_dir(&pages).unwrap().count() > 10);
+}
+
+#[test]
+fn the_manual_renders_without_a_warning() {
+    let page = run(&["manual", "cp"]).stdout;
+    let found = std::process::Command::new("groff")
+        .args(["-man", "-Tutf8", "-ww", "-P-cbou"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn();
+    // Where there is no groff the page is still checked for what it says.
+    let rendered = match found {
+        Ok(mut groff) => {
+            use std::io::Write as _;
+            groff.stdin.take().unwrap().write_all(&page).unwrap();
+            let output = groff.wait_with_output().unwrap();
+            assert!(output.stderr.is_empty(), "{}", text(&output.stderr));
+            text(&output.stdout)
+        }
+        Err(_) => text(&page).replace("\\-", "-"),
+    };
+    for words in ["--storage-class", "--metadata-directive", "s3://bucket/photos ./photos"] {
+        assert!(rendered.contains(words), "{words}: {rendered}");
+    }
+}
+
+#[test]
+fn certificates_that_are_not_verified_are_loudly_told() {
+    for (arguments, told) in [
+        (&["--no-verify-ssl", "--endpoint-url", "https://127.0.0.1:1"][..], 1),
+        (&["--set", "verify_tls=false", "--quiet", "--endpoint-url", "https://127.0.0.1:1"], 1),
+        (&["--no-verify-ssl", "--endpoint-url", "http://127.0.0.1:1"], 0),
+        (&["--endpoint-url", "https://127.0.0.1:1"], 0),
+    ] {
+        let output = wirespeed().args(arguments).args(["--set", "max_attempts=1", "ls"]).output().unwrap();
+        assert_eq!(text(&output.stderr).matches("NOT verified").count(), told, "{arguments:?}");
     }
 }
 
@@ -84,6 +166,17 @@ fn an_endpoint_that_is_not_there_exits_3() {
         &["stat", "s3://bucket/k"],
         &["rm", "s3://bucket/k"],
         &["rm", "-r", "s3://bucket"],
+        &["rm", "-r", "--all-versions", "s3://bucket"],
+        &["rm", "-r", "--dryrun", "s3://bucket"],
+        &["pipe", "s3://bucket/k"],
+        &["cp", "-", "s3://bucket/k"],
+        &["cp", "s3://bucket/k", "-"],
+        &["cp", "s3://bucket/k", "s3://other/k"],
+        &["cp", "-r", "s3://bucket/k", "s3://other/k"],
+        &["cp", "--dryrun", "s3://bucket/k", "."],
+        &["uploads", "ls", "s3://bucket"],
+        &["uploads", "abort", "s3://bucket/k"],
+        &["uploads", "abort", "s3://bucket/k", "--upload-id", "u"],
         &["mb", "s3://bucket"],
         &["rb", "s3://bucket"],
         &["cp", "s3://bucket/k", target],

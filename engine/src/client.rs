@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
 use crate::net::{ConnectionPool, Endpoint};
 use crate::transfer::bucket::{self, ListBuckets};
+use crate::transfer::cleanup::UnfinishedUpload;
 use crate::transfer::copy::Copy;
 use crate::transfer::delete::{Delete, DeleteMany};
 use crate::transfer::get::Get;
@@ -20,6 +21,7 @@ use crate::transfer::list::List;
 use crate::transfer::presign::Presign;
 use crate::transfer::put::Put;
 use crate::transfer::put_many::PutMany;
+use crate::transfer::raw::{Method, Raw};
 use crate::transfer::uploads::{AbortUpload, ListUploads};
 use crate::transfer::{Engine, Places};
 
@@ -308,6 +310,27 @@ impl Client {
     /// As their kinds say.
     pub fn list_buckets(&self) -> ListBuckets {
         ListBuckets::new(Arc::clone(&self.0))
+    }
+
+    /// A request as the caller writes it, for the operations that have no verb here. Without a key it
+    /// is about the bucket, without a bucket about the service.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// use wirespeed::Method;
+    /// let tags = client.raw(Method::Get, "bucket", "key").query("tagging", "").send().await?;
+    /// println!("{}", String::from_utf8_lossy(&tags.body));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn raw(&self, method: Method, bucket: impl Into<String>, key: impl Into<String>) -> Raw {
+        Raw::new(Arc::clone(&self.0), method, bucket.into(), key.into())
+    }
+
+    /// Multipart uploads that this client began and that are neither complete nor known to be aborted: those under way,
+    /// and those that were dropped and could not be aborted. After [`Client::settle`], what is left behind.
+    pub fn unfinished_uploads(&self) -> Vec<UnfinishedUpload> {
+        self.0.cleanups.unfinished()
     }
 
     /// Waits, for at most `patience`, until what dropped operations left behind is cleaned up:

@@ -14,6 +14,7 @@ mod error;
 mod metrics;
 mod net;
 mod pace;
+mod sync;
 mod transfer;
 
 #[cfg(feature = "internals")]
@@ -42,6 +43,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use metrics::{Metrics, Observer, Progress, RequestEvent};
 pub use transfer::bucket::{ListBuckets, ListedBucket};
 pub use transfer::checksum::{Unverified, Verified};
+pub use transfer::cleanup::UnfinishedUpload;
 pub use transfer::copy::{Copy, CopyDirective, CopyOutcome};
 pub use transfer::delete::{Delete, DeleteFailure, DeleteMany, DeleteOutcome};
 pub use transfer::get::{Get, Object};
@@ -55,6 +57,7 @@ pub use transfer::presign::Presign;
 pub use transfer::put::{Put, PutOutcome};
 pub use transfer::put_many::PutMany;
 pub use transfer::put_options::PutOptions;
+pub use transfer::raw::{Method, Raw, RawAnswer};
 pub use transfer::stream::ObjectStream;
 pub use transfer::uploads::{AbortUpload, ListUploads, ListedUpload, UploadPage};
 pub use wire::checksum::{Checksum, ChecksumAlgorithm};

@@ -8,10 +8,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use wirespeed::{Page, Progress};
+use wirespeed::{GetMany, ObjectInfo, Page, Progress, SseCustomerKey};
 
-use super::account_for_lost;
 use super::under_way::UnderWay;
+use super::{Arguments, account_for_lost};
+use crate::access::Access;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::local_path::{self, Target};
@@ -20,19 +21,42 @@ use crate::tally::{Item, Operation, Tally, shown};
 use crate::uri::S3Uri;
 
 /// Downloads one object to `destination`, or into it when it is a folder.
-pub(super) async fn one(context: &Context<'_>, uri: &S3Uri, destination: &Path) -> Result<Exit, Failure> {
+pub(super) async fn one(
+    context: &Context<'_>,
+    arguments: &Arguments,
+    uri: &S3Uri,
+    destination: &Path,
+) -> Result<Exit, Failure> {
     let path = destination_file(uri, destination)?;
+    let mut item = Item { source: uri.to_string(), destination: Some(shown(&path)), ..Item::default() };
+    if arguments.dryrun {
+        return would(context, arguments, uri, item).await;
+    }
     let mut tally = Tally::start(context.output, Operation::Download);
-    let mut item = Item { source: uri.to_string(), destination: Some(shown(&path)), size: None, etag: None };
     let progress = Progress::default();
     // The size comes with the first bytes: to ask for it before would be a request for the bar alone.
     let bar = Bar::show(context.output, &progress, &Expected::one_of_unknown_size());
-    // The call for many makes missing folders, and only once there is something to put into them.
-    let files = [(uri.key.clone(), path)];
-    let mut transfer = context.client.get_many(&uri.bucket).progress(progress).files(files)?;
-    let outcome = transfer.next().await;
+    let outcome = match &arguments.version_id {
+        Some(version) => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            if let Some(folder) = parent {
+                fs::create_dir_all(folder).map_err(|source| Failure::local("make the folder", folder, source))?;
+            }
+            let mut get = arguments.access.on(context.client.get(&uri.bucket, &uri.key)).version(version);
+            if let Some(key) = arguments.write.customer_key.read()? {
+                get = get.sse_customer_key(key);
+            }
+            Some(get.progress(progress).file(path).await)
+        }
+        None => {
+            // The call for many makes missing folders, and only once there is something to put into them.
+            let files = [(uri.key.clone(), path)];
+            let mut transfer = getter(context, arguments, uri)?.progress(progress).files(files)?;
+            transfer.next().await.map(|(_, result)| result)
+        }
+    };
     drop(bar);
-    match outcome.map(|(_, result)| result) {
+    match outcome {
         Some(Ok(info)) => {
             item.size = Some(info.size);
             item.etag = info.etag;
@@ -45,6 +69,52 @@ pub(super) async fn one(context: &Context<'_>, uri: &S3Uri, destination: &Path) 
             tally.failed_alone(&item, failure)
         }
     }
+}
+
+/// Tells of a download that is not done, once it is known that the object is there.
+pub(super) async fn would(
+    context: &Context<'_>,
+    arguments: &Arguments,
+    uri: &S3Uri,
+    mut item: Item,
+) -> Result<Exit, Failure> {
+    let mut tally = Tally::start(context.output, Operation::Download);
+    let key = arguments.write.customer_key.read()?;
+    match head(context, &arguments.access, uri, arguments.version_id.as_deref(), key).await {
+        Ok(info) => {
+            item.size = Some(info.size);
+            item.etag = info.etag;
+            tally.would(&item);
+            tally.finish(None)
+        }
+        Err(error) => tally.failed_alone(&item, error.into()),
+    }
+}
+
+/// What the server says of the object that a copy begins with.
+pub(super) async fn head(
+    context: &Context<'_>,
+    access: &Access,
+    uri: &S3Uri,
+    version: Option<&str>,
+    key: Option<SseCustomerKey>,
+) -> wirespeed::Result<ObjectInfo> {
+    let mut head = access.on(context.client.head(&uri.bucket, &uri.key));
+    if let Some(version) = version {
+        head = head.version(version);
+    }
+    if let Some(key) = key {
+        head = head.sse_customer_key(key);
+    }
+    head.await
+}
+
+fn getter(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) -> Result<GetMany, Failure> {
+    let get = arguments.access.on(context.client.get_many(&uri.bucket));
+    Ok(match arguments.write.customer_key.read()? {
+        Some(key) => get.sse_customer_key(key),
+        None => get,
+    })
 }
 
 fn destination_file(uri: &S3Uri, destination: &Path) -> Result<PathBuf, Failure> {
@@ -62,27 +132,51 @@ fn destination_file(uri: &S3Uri, destination: &Path) -> Result<PathBuf, Failure>
 }
 
 /// Downloads everything under the prefix into `root`.
-pub(super) async fn many(context: &Context<'_>, uri: &S3Uri, root: &Path) -> Result<Exit, Failure> {
+pub(super) async fn many(
+    context: &Context<'_>,
+    arguments: &Arguments,
+    uri: &S3Uri,
+    root: &Path,
+) -> Result<Exit, Failure> {
     if root.exists() && !root.is_dir() {
         return Err(Failure::local("download into", root, io::ErrorKind::NotADirectory.into()));
     }
     let mut tally = Tally::start(context.output, Operation::Download);
-    let stopped = transfer(context, uri, root, &mut tally).await.err();
+    let stopped = transfer(context, arguments, uri, root, &mut tally).await.err();
     tally.finish(stopped)
 }
 
-async fn transfer(context: &Context<'_>, uri: &S3Uri, root: &Path, tally: &mut Tally<'_>) -> Result<(), Failure> {
+async fn transfer(
+    context: &Context<'_>,
+    arguments: &Arguments,
+    uri: &S3Uri,
+    root: &Path,
+    tally: &mut Tally<'_>,
+) -> Result<(), Failure> {
     let prefix = uri.folder();
     let mut plan = Plan { uri, prefix: &prefix, target: Target::new(root), found: false };
+    let mut pages = arguments.access.on(context.client.list(&uri.bucket)).prefix(&prefix).pages();
+    if arguments.dryrun {
+        while let Some(page) = pages.next().await {
+            plan.of(page?, tally)?.iter().for_each(|(_, item)| tally.would(item));
+        }
+        plan.tell_if_empty(context);
+        return Ok(());
+    }
     let (progress, expected) = (Progress::default(), Expected::default());
     let _bar = Bar::show(context.output, &progress, &expected);
-    let mut pages = context.client.list(&uri.bucket).prefix(&prefix).pages();
     let (mut under_way, files) = UnderWay::new();
-    let mut outcomes = context.client.get_many(&uri.bucket).progress(progress).files_from(files)?;
+    let mut outcomes = getter(context, arguments, uri)?.progress(progress).files_from(files)?;
     loop {
         tokio::select! {
             page = pages.next(), if under_way.wants_more() => match page {
-                Some(page) => plan.add(page?, &mut under_way, &expected, tally)?,
+                Some(page) => {
+                    plan.make_root(page.as_ref())?;
+                    for (file, item) in plan.of(page?, tally)? {
+                        expected.add(item.size.unwrap_or(0));
+                        under_way.add(file, item);
+                    }
+                }
                 None => {
                     under_way.complete();
                     expected.complete();
@@ -104,11 +198,12 @@ async fn transfer(context: &Context<'_>, uri: &S3Uri, root: &Path, tally: &mut T
         }
     }
     account_for_lost(under_way, tally)?;
-    if !plan.found {
-        context.output.note(&format!("nothing found under s3://{}/{prefix}", uri.bucket));
-    }
+    plan.tell_if_empty(context);
     Ok(())
 }
+
+/// A key with the file that it becomes, and what is told of it.
+type Planned = ((String, PathBuf), Item);
 
 /// Turns pages of keys into files.
 struct Plan<'a> {
@@ -120,18 +215,19 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    fn add(
-        &mut self,
-        page: Page,
-        under_way: &mut UnderWay<(String, PathBuf), Item>,
-        expected: &Expected,
-        tally: &mut Tally<'_>,
-    ) -> Result<(), Failure> {
-        if !self.found && !page.objects.is_empty() {
-            self.found = true;
-            let root = self.target.root();
-            fs::create_dir_all(root).map_err(|source| Failure::local("make the folder", root, source))?;
+    /// Makes the target folder, once there is an object to put into it.
+    fn make_root(&self, page: Result<&Page, &wirespeed::Error>) -> Result<(), Failure> {
+        if self.found || page.map_or(true, |page| page.objects.is_empty()) {
+            return Ok(());
         }
+        let root = self.target.root();
+        fs::create_dir_all(root).map_err(|source| Failure::local("make the folder", root, source))
+    }
+
+    /// The files of a page. What is refused or skipped is entered at once.
+    fn of(&mut self, page: Page, tally: &mut Tally<'_>) -> Result<Vec<Planned>, Failure> {
+        let mut files = Vec::with_capacity(page.objects.len());
+        self.found |= !page.objects.is_empty();
         for object in page.objects {
             let source = self.uri.with_key(&object.key).to_string();
             let relative = object.key.strip_prefix(self.prefix).unwrap_or(&object.key);
@@ -141,17 +237,23 @@ impl Plan<'_> {
             }
             match self.target.map(relative) {
                 Ok(path) => {
-                    expected.add(object.size);
-                    let item = Item { source, destination: Some(shown(&path)), size: Some(object.size), etag: None };
-                    under_way.add((object.key, path), item);
+                    let item =
+                        Item { source, destination: Some(shown(&path)), size: Some(object.size), ..Item::default() };
+                    files.push(((object.key, path), item));
                 }
                 Err(why) => {
                     let refusal = format!("refused {source}: {why}; copy it alone, under a name of your choice");
-                    let item = Item { source, destination: None, size: Some(object.size), etag: None };
+                    let item = Item { source, destination: None, size: Some(object.size), ..Item::default() };
                     tally.failed(&item, Failure::Refused(refusal))?;
                 }
             }
         }
-        Ok(())
+        Ok(files)
+    }
+
+    fn tell_if_empty(&self, context: &Context<'_>) {
+        if !self.found {
+            context.output.note(&format!("nothing found under s3://{}/{}", self.uri.bucket, self.prefix));
+        }
     }
 }

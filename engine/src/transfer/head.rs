@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::Engine;
-use super::checksum::Verified;
+use super::checksum::{CHECKSUM_MODE, Verified};
 use super::options::sent_by_await;
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Call, Subject, head_only};
@@ -117,6 +117,7 @@ pub struct Head {
     bucket: String,
     key: String,
     options: ReadOptions,
+    checksum: bool,
 }
 
 read_methods!(Head);
@@ -125,13 +126,23 @@ sent_by_await!(Head, ObjectInfo);
 
 impl Head {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Head {
-        Head { engine, bucket, key, options: ReadOptions::default() }
+        Head { engine, bucket, key, options: ReadOptions::default(), checksum: false }
+    }
+
+    /// Asks for [`ObjectInfo::checksum`] too. Of an object that a key of KMS encrypted, that takes the permission to
+    /// decrypt it (`kms:Decrypt`).
+    pub fn checksum(mut self) -> Head {
+        self.checksum = true;
+        self
     }
 
     async fn send(self) -> Result<ObjectInfo> {
-        let Head { engine, bucket, key, options } = self;
+        let Head { engine, bucket, key, options, checksum } = self;
         engine.keep_house();
-        let (attached, conditions) = options.split();
+        let (attached, mut conditions) = options.split();
+        if checksum {
+            conditions.push(CHECKSUM_MODE.0, CHECKSUM_MODE.1);
+        }
         let subject = Subject::key(&engine, "head", &bucket, &key)?.with(attached);
         ask(&engine, &subject, &conditions.borrowed()).await
     }
@@ -144,7 +155,10 @@ pub(crate) async fn head_as(engine: &Arc<Engine>, subject: &Subject) -> Result<O
 
 async fn ask(engine: &Arc<Engine>, subject: &Subject, headers: &[(&str, &str)]) -> Result<ObjectInfo> {
     let call = Call { headers, ..Call::new(Method::Head) };
-    let read = |head: &ResponseHead<'_>| ObjectInfo::of(head, head.content_length.unwrap_or(0));
+    let read = |head: &ResponseHead<'_>| ObjectInfo {
+        checksum: Checksum::in_head(head),
+        ..ObjectInfo::of(head, head.content_length.unwrap_or(0))
+    };
     engine.ask(subject, &call, 0, read, head_only).await
 }
 

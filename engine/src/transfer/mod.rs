@@ -8,7 +8,7 @@
 mod body;
 pub(crate) mod bucket;
 pub(crate) mod checksum;
-mod cleanup;
+pub(crate) mod cleanup;
 pub(crate) mod copy;
 pub(crate) mod delete;
 pub(crate) mod file;
@@ -29,6 +29,7 @@ pub(crate) mod put;
 pub(crate) mod put_many;
 pub(crate) mod put_options;
 mod put_stream;
+pub(crate) mod raw;
 mod read_options;
 mod refusal;
 mod remedy;

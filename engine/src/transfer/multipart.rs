@@ -51,7 +51,7 @@ impl StartedUpload {
         checksum: Option<ChecksumAlgorithm>,
     ) -> Result<StartedUpload> {
         let (engine, subject, object) = (Arc::clone(engine), subject.clone(), object.clone());
-        let pending = engine.cleanups.begin();
+        let pending = engine.cleanups.begin(&subject.bucket, &subject.key);
         let starting = async move {
             let mut headers = object.borrowed();
             if let Some(algorithm) = checksum {
@@ -62,6 +62,7 @@ impl StartedUpload {
             let upload_id = engine
                 .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
                 .await?;
+            pending.named(&upload_id);
             Ok(StartedUpload { engine, subject, upload_id, pending: Some(pending) })
         };
         tokio::spawn(starting.in_current_span()).await.unwrap_or_else(|error| Err(lost(error)))
@@ -93,10 +94,13 @@ impl Drop for StartedUpload {
         let subject = self.subject.clone();
         let upload_id = std::mem::take(&mut self.upload_id);
         runtime.spawn(async move {
-            if let Err(error) = abort(&engine, &subject, &upload_id).await {
-                tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
+            match abort(&engine, &subject, &upload_id).await {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
+                    pending.survives();
+                }
+                _ => drop(pending),
             }
-            drop(pending);
         });
     }
 }

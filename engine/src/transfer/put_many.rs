@@ -27,14 +27,18 @@ pub struct PutMany {
     progress: Option<Progress>,
     checksum: Option<ChecksumAlgorithm>,
     options: PutOptions,
+    media_type: Option<MediaTypes>,
 }
+
+/// What a key says of its object's media type.
+type MediaTypes = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 put_methods!(PutMany, this => this.options);
 
 impl PutMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> PutMany {
         let checksum = engine.config.checksum_algorithm;
-        PutMany { engine, bucket, progress: None, checksum, options: PutOptions::default() }
+        PutMany { engine, bucket, progress: None, checksum, options: PutOptions::default(), media_type: None }
     }
 
     /// The checksum that goes with each object, or `None` for none; otherwise as `checksum_algorithm`
@@ -53,6 +57,15 @@ impl PutMany {
     /// All options at once, for every object, in the place of those that were set so far.
     pub fn options(mut self, options: PutOptions) -> PutMany {
         self.options = options;
+        self
+    }
+
+    /// Each object's media type by its key, where the options name none; `None` leaves it to the server.
+    pub fn content_type_by_key(
+        mut self,
+        media_type: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> PutMany {
+        self.media_type = Some(Arc::new(media_type));
         self
     }
 
@@ -97,14 +110,18 @@ impl PutMany {
         I: Send + 'static,
         Putter: Worker<I, PutOutcome>,
     {
-        let PutMany { engine, bucket, progress, checksum, options } = self;
+        let PutMany { engine, bucket, progress, checksum, options, media_type } = self;
         let bucket = Subject::bucket(&engine, "put", &bucket)?.with(options.attached());
         let written = Written::new(&options);
+        let by_key = media_type.filter(|_| options.content_type.is_none());
+        let by_key = by_key.map(|media_type| Arc::new(ByKey { media_type, options }));
         let workers = engine.pace.workers(usize::MAX);
         Ok(start(items, workers, || Putter {
             engine: Arc::clone(&engine),
             bucket: bucket.clone(),
             written: Arc::clone(&written),
+            by_key: by_key.clone(),
+            typed: None,
             checksum,
             progress: progress.clone(),
             kept: None,
@@ -112,22 +129,45 @@ impl PutMany {
     }
 }
 
+/// How the media type follows from the key, and what it is added to.
+struct ByKey {
+    media_type: MediaTypes,
+    options: PutOptions,
+}
+
 struct Putter {
     engine: Arc<Engine>,
     bucket: Subject,
+    /// For an object whose media type is not known.
     written: Arc<Written>,
+    by_key: Option<Arc<ByKey>>,
+    /// For objects of this media type, the last that there was: neighbours are mostly of one type.
+    typed: Option<(String, Arc<Written>)>,
     checksum: Option<ChecksumAlgorithm>,
     progress: Option<Progress>,
     kept: Option<Connection>,
 }
 
 impl Putter {
+    fn written(&mut self, key: &str) -> Arc<Written> {
+        let Some(by_key) = &self.by_key else { return Arc::clone(&self.written) };
+        let Some(media_type) = (by_key.media_type)(key) else { return Arc::clone(&self.written) };
+        match &self.typed {
+            Some((known, written)) if *known == media_type => Arc::clone(written),
+            _ => {
+                let written = Written::new(&by_key.options.clone().content_type(&media_type));
+                self.typed = Some((media_type, Arc::clone(&written)));
+                written
+            }
+        }
+    }
+
     async fn put(&mut self, key: &str, content: Content) -> Result<PutOutcome> {
         let upload = Upload {
             engine: Arc::clone(&self.engine),
             subject: self.bucket.with_key(key)?,
             content,
-            written: Arc::clone(&self.written),
+            written: self.written(key),
             checksum: self.checksum,
             progress: self.progress.clone(),
         };

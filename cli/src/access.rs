@@ -1,0 +1,58 @@
+//! Flags about the bucket itself, on every verb that touches objects: who pays, and who must own it.
+
+use clap::Args;
+
+/// Who pays for the requests, and who must own the bucket.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Access {
+    /// Agree to pay for the requests, as buckets whose requesters pay demand
+    #[arg(long, value_name = "PAYER", num_args = 0..=1, default_missing_value = "requester", value_parser = ["requester"])]
+    pub(crate) request_payer: Option<String>,
+    /// Refuse a bucket that does not belong to this account
+    #[arg(long, value_name = "ACCOUNT", value_parser = account)]
+    pub(crate) expected_bucket_owner: Option<String>,
+}
+
+impl Access {
+    /// The builder with these wishes in it.
+    pub(crate) fn on<B: HasAccess>(&self, mut builder: B) -> B {
+        if self.request_payer.is_some() {
+            builder = builder.payer();
+        }
+        if let Some(owner) = &self.expected_bucket_owner {
+            builder = builder.owner(owner);
+        }
+        builder
+    }
+}
+
+fn account(text: &str) -> Result<String, String> {
+    if text.len() == 12 && text.bytes().all(|digit| digit.is_ascii_digit()) {
+        return Ok(text.to_owned());
+    }
+    Err("an account is 12 digits".to_owned())
+}
+
+/// A builder of the engine whose requests can carry these wishes.
+pub(crate) trait HasAccess: Sized {
+    /// Agrees to pay.
+    fn payer(self) -> Self;
+    /// Names the owner.
+    fn owner(self, account: &str) -> Self;
+}
+
+macro_rules! has_access {
+    ($($builder:ident),+) => {$(
+        impl HasAccess for wirespeed::$builder {
+            fn payer(self) -> Self {
+                self.request_payer()
+            }
+
+            fn owner(self, account: &str) -> Self {
+                self.expected_owner(account)
+            }
+        }
+    )+};
+}
+
+has_access!(AbortUpload, Delete, DeleteMany, Get, GetMany, Head, List, ListUploads, PutOptions);

@@ -1,0 +1,45 @@
+//! Flags about checksums on `cp` and `pipe`: the engine has them on, so these choose another or turn them off.
+
+use clap::{Args, ValueEnum};
+
+/// Which checksum uploads carry, and whether downloads are held against theirs.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ChecksumFlags {
+    /// Checksum that uploads carry; NONE also leaves downloads unchecked [default: CRC64NVME]
+    #[arg(long, value_name = "ALGORITHM", visible_alias = "checksum-algorithm", ignore_case = true)]
+    checksum: Option<Checksum>,
+    /// Whether a download is held against the object's checksum [default: ENABLED]
+    #[arg(long, value_name = "MODE", value_parser = ["ENABLED", "DISABLED"])]
+    checksum_mode: Option<String>,
+}
+
+/// The checksums that an upload can carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "UPPER")]
+enum Checksum {
+    Crc64Nvme,
+    Crc32,
+    Crc32C,
+    Sha256,
+    None,
+}
+
+impl ChecksumFlags {
+    /// The settings that they stand for.
+    pub(crate) fn settings(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let algorithm = self.checksum.map(|checksum| match checksum {
+            Checksum::Crc64Nvme => "crc64nvme",
+            Checksum::Crc32 => "crc32",
+            Checksum::Crc32C => "crc32c",
+            Checksum::Sha256 => "sha256",
+            Checksum::None => "none",
+        });
+        let mode = match self.checksum_mode.as_deref() {
+            Some("ENABLED") => Some("true"),
+            Some(_) => Some("false"),
+            None => (self.checksum == Some(Checksum::None)).then_some("false"),
+        };
+        let algorithm = algorithm.map(|name| ("checksum_algorithm", name));
+        algorithm.into_iter().chain(mode.map(|mode| ("verify_checksums", mode)))
+    }
+}

@@ -1,0 +1,266 @@
+//! Flags that say how an object is written, on `cp` and `pipe`, spelled as `aws s3 cp` spells them where it has them.
+//!
+//! Owns how their text becomes the engine's [`PutOptions`]. What a server makes of a value is the server's to say:
+//! storage classes and media types are passed on as they are.
+
+use clap::Args;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use percent_encoding::percent_decode_str;
+use wirespeed::PutOptions;
+
+use crate::access::Access;
+use crate::customer_key::CustomerKey;
+use crate::failure::Failure;
+use crate::media_type;
+
+const ACLS: [&str; 8] = [
+    "private",
+    "public-read",
+    "public-read-write",
+    "authenticated-read",
+    "aws-exec-read",
+    "bucket-owner-read",
+    "bucket-owner-full-control",
+    "log-delivery-write",
+];
+
+/// How an object is described, kept and encrypted.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Options for what is written")]
+pub(crate) struct WriteFlags {
+    /// Media type [default: guessed from the name]
+    #[arg(long, value_name = "TYPE", value_parser = header)]
+    content_type: Option<String>,
+    /// Leave the media type to the server
+    #[arg(long)]
+    no_guess_mime_type: bool,
+    /// How the bytes are encoded, as gzip; they are stored as they are
+    #[arg(long, value_name = "ENCODING", value_parser = header)]
+    content_encoding: Option<String>,
+    /// How a browser should present it, as 'attachment; filename="a.csv"'
+    #[arg(long, value_name = "DISPOSITION", value_parser = header)]
+    content_disposition: Option<String>,
+    /// Language of the content, as de-CH
+    #[arg(long, value_name = "LANGUAGE", value_parser = header)]
+    content_language: Option<String>,
+    /// How caches may keep it, as max-age=3600
+    #[arg(long, value_name = "DIRECTIVES", value_parser = header)]
+    cache_control: Option<String>,
+    /// When caches should ask again, as 2027-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    expires: Option<Timestamp>,
+    /// Where a website bucket sends who asks for it
+    #[arg(long, value_name = "LOCATION", value_parser = header)]
+    website_redirect: Option<String>,
+    /// Metadata of your own, as k=v,k2=v2 or as a JSON object (repeatable)
+    #[arg(long, value_name = "PAIRS", value_parser = metadata)]
+    metadata: Vec<Pairs>,
+    /// Tags, as 'k=v&k2=v2', percent-encoded
+    #[arg(long, value_name = "PAIRS", value_parser = tagging)]
+    tagging: Option<Pairs>,
+    /// Storage class, as STANDARD_IA
+    #[arg(long, value_name = "CLASS", value_parser = header)]
+    storage_class: Option<String>,
+    /// Canned access control list
+    #[arg(long, value_name = "ACL", value_parser = ACLS)]
+    acl: Option<String>,
+    /// Encrypt with a key of the service (AES256) or of KMS
+    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "AES256")]
+    #[arg(value_parser = ["AES256", "aws:kms"])]
+    sse: Option<String>,
+    /// Key of KMS: its id, ARN or alias [default: the account's own]
+    #[arg(long, value_name = "KEY_ID", requires = "sse", value_parser = header)]
+    sse_kms_key_id: Option<String>,
+    #[command(flatten)]
+    pub(crate) customer_key: CustomerKey,
+    /// Only if there is no such object yet; * is the one value
+    #[arg(long, value_name = "*", num_args = 0..=1, default_missing_value = "*", value_parser = ["*"])]
+    pub(crate) if_none_match: Option<String>,
+}
+
+/// A method of the options that takes text.
+type Setter = fn(PutOptions, String) -> PutOptions;
+
+/// Names and values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Pairs(Vec<(String, String)>);
+
+impl WriteFlags {
+    /// The options of an object that is uploaded; `name` is what its media type is guessed from.
+    pub(crate) fn options(&self, access: &Access, name: Option<&str>) -> Result<PutOptions, Failure> {
+        let mut options = self.given(access)?;
+        if let Some(media_type) = self.guess(name) {
+            options = options.content_type(media_type);
+        }
+        Ok(options)
+    }
+
+    /// What the name says, where the flags leave it to the name.
+    pub(crate) fn guess(&self, name: Option<&str>) -> Option<&'static str> {
+        if self.content_type.is_some() || self.no_guess_mime_type { None } else { name.and_then(media_type::guess) }
+    }
+
+    /// The options that the flags name, and no others.
+    pub(crate) fn given(&self, access: &Access) -> Result<PutOptions, Failure> {
+        let mut options = access.on(PutOptions::new());
+        let texts: [(&Option<String>, Setter); 8] = [
+            (&self.content_type, PutOptions::content_type),
+            (&self.content_encoding, PutOptions::content_encoding),
+            (&self.content_disposition, PutOptions::content_disposition),
+            (&self.content_language, PutOptions::content_language),
+            (&self.cache_control, PutOptions::cache_control),
+            (&self.website_redirect, PutOptions::website_redirect),
+            (&self.storage_class, PutOptions::storage_class),
+            (&self.acl, PutOptions::acl),
+        ];
+        for (text, set) in texts {
+            if let Some(text) = text {
+                options = set(options, text.clone());
+            }
+        }
+        if let Some(time) = self.expires {
+            options = options.expires(time);
+        }
+        for (name, value) in self.metadata.iter().flat_map(|pairs| &pairs.0) {
+            options = options.metadata(name, value);
+        }
+        for (name, value) in self.tagging.iter().flat_map(|pairs| &pairs.0) {
+            options = options.tag(name, value);
+        }
+        options = match (self.sse.as_deref(), &self.sse_kms_key_id) {
+            (None, _) => options,
+            (Some("aws:kms"), key) => options.sse_kms(key.clone().unwrap_or_default()),
+            (Some(_), None) => options.sse_s3(),
+            (Some(_), Some(_)) => {
+                return Err(Failure::Usage("--sse-kms-key-id needs --sse aws:kms; AES256 takes no key".to_owned()));
+            }
+        };
+        if let Some(key) = self.customer_key.read()? {
+            options = options.sse_customer_key(key);
+        }
+        Ok(if self.if_none_match.is_some() { options.if_none_match_any() } else { options })
+    }
+
+    /// Whether a flag describes the object in a way that a copy would otherwise take from its source.
+    pub(crate) fn describes(&self) -> bool {
+        let texts = [
+            &self.content_type,
+            &self.content_encoding,
+            &self.content_disposition,
+            &self.content_language,
+            &self.cache_control,
+            &self.website_redirect,
+        ];
+        texts.iter().any(|text| text.is_some()) || self.expires.is_some() || !self.metadata.is_empty()
+    }
+
+    /// Whether tags are given.
+    pub(crate) fn tags(&self) -> bool {
+        self.tagging.is_some()
+    }
+
+    /// Whether any flag is given that only a write heeds.
+    pub(crate) fn writes(&self) -> bool {
+        let kept = self.storage_class.is_some() || self.acl.is_some() || self.sse.is_some();
+        self.describes() || self.tags() || kept || self.if_none_match.is_some()
+    }
+}
+
+/// What can stand in a header.
+fn header(text: &str) -> Result<String, String> {
+    match text.chars().find(|c| !c.is_ascii() || c.is_ascii_control()) {
+        None => Ok(text.to_owned()),
+        Some(wrong) => Err(format!("{wrong:?} cannot stand in a header; use printable ASCII")),
+    }
+}
+
+/// A point in time: with its zone, as HTTP writes it, or a date, which begins at midnight UTC.
+fn time(text: &str) -> Result<Timestamp, String> {
+    let of_date = |date: Date| date.to_zoned(TimeZone::UTC).map(|zoned| zoned.timestamp());
+    text.parse()
+        .or_else(|_| jiff::fmt::rfc2822::parse(text).map(|zoned| zoned.timestamp()))
+        .or_else(|_| text.parse().and_then(of_date))
+        .map_err(|_| "write it as 2027-01-31T12:00:00Z, 2027-01-31 or as HTTP does".to_owned())
+}
+
+/// `k=v,k2=v2`, or a JSON object of texts, for values that have a comma.
+fn metadata(text: &str) -> Result<Pairs, String> {
+    let pairs = if text.trim_start().starts_with('{') {
+        let object: std::collections::BTreeMap<String, String> =
+            serde_json::from_str(text).map_err(|_| "it is no JSON object of texts")?;
+        object.into_iter().collect()
+    } else {
+        text.split(',').map(pair).collect::<Result<Vec<_>, _>>()?
+    };
+    for (name, value) in &pairs {
+        let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        if name.is_empty() || !name.bytes().all(token) {
+            return Err(format!("`{name}` cannot be the name of a header"));
+        }
+        header(value)?;
+    }
+    Ok(Pairs(pairs))
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("`{text}` has no `=`; write it as k=v,k2=v2"))?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
+
+/// `k=v&k2=v2` as in a query: percent-encoded, `+` a space.
+fn tagging(text: &str) -> Result<Pairs, String> {
+    let decoded = |text: &str| {
+        let spaced = text.replace('+', " ");
+        percent_decode_str(&spaced).decode_utf8().map(|text| text.into_owned()).map_err(|_| "it is not UTF-8")
+    };
+    let mut pairs = Vec::new();
+    for tag in text.split('&').filter(|tag| !tag.is_empty()) {
+        let (name, value) = tag.split_once('=').unwrap_or((tag, ""));
+        if name.is_empty() {
+            return Err(format!("`{tag}` has no name; write it as k=v&k2=v2"));
+        }
+        pairs.push((decoded(name)?, decoded(value)?));
+    }
+    Ok(Pairs(pairs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(expected: &[(&str, &str)]) -> Pairs {
+        Pairs(expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+    }
+
+    #[test]
+    fn metadata_is_shorthand_or_json() {
+        assert_eq!(metadata("a=1,b=x=y"), Ok(pairs(&[("a", "1"), ("b", "x=y")])));
+        assert_eq!(metadata("{\"a\": \"1,2\"}"), Ok(pairs(&[("a", "1,2")])));
+        for wrong in ["a", "=1", "a b=1", "a=ü", "{\"a\":1}", "{", "a=1,b"] {
+            assert!(metadata(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn tags_are_a_query() {
+        assert_eq!(tagging("k%26=v+w&empty&z=%C3%BC"), Ok(pairs(&[("k&", "v w"), ("empty", ""), ("z", "ü")])));
+        assert!(tagging("=v").is_err() && tagging("a=%ff").is_err());
+    }
+
+    #[test]
+    fn times_are_read_in_each_form() {
+        for text in ["2015-10-21T07:28:00Z", "2015-10-21T09:28:00+02:00", "Wed, 21 Oct 2015 07:28:00 GMT"] {
+            assert_eq!(time(text).unwrap().as_second(), 1_445_412_480, "{text}");
+        }
+        assert_eq!(time("2015-10-21").unwrap().as_second(), 1_445_385_600);
+        assert!(time("tomorrow").is_err() && time("").is_err());
+    }
+
+    #[test]
+    fn a_header_is_printable_ascii() {
+        assert!(header("attachment; filename=\"a.csv\"").is_ok());
+        assert!(header("a\r\nx-evil: 1").is_err() && header("ü").is_err());
+    }
+}

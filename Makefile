@@ -19,7 +19,7 @@ PYTHON := $(VENV)/bin/python
 # A pinned tool is found before one of the same name on the machine.
 export PATH := $(TOOLS)/bin:$(PATH)
 
-GO_TOOLS  := s5cmd versitygw rclone
+GO_TOOLS  := s5cmd versitygw rclone minio
 GO_BINS   := $(GO_TOOLS:%=.tools/bin/%)
 LIMIT     := lab/drivers/limit
 # The peers' drivers are a workspace of their own.
@@ -66,6 +66,12 @@ clean: ## remove what was built
 distclean: clean ## remove what was built and what was installed
 	chmod -R u+w .tools 2>/dev/null || true
 	rm -rf .venv .tools
+
+.PHONY: conformance
+conformance: | need-rust ## check an S3 store: ENDPOINT=URL BUCKET=NAME [ARGS=--own-buckets]
+	@test -n "$(BUCKET)" || { echo >&2 'BUCKET=NAME is missing (and ENDPOINT=URL for a store other than AWS)'; exit 2; }
+	cargo run --locked --release --package wirespeed-conformance -- \
+	    $(if $(ENDPOINT),--endpoint-url '$(ENDPOINT)') --bucket '$(BUCKET)' $(ARGS)
 
 # ---------------------------------------------------------------- builds
 
@@ -149,6 +155,7 @@ check-deny: .tools/bin/cargo-deny | need-rust
 .tools/bin/s5cmd: GO_PACKAGE := github.com/peak/s5cmd/v2
 .tools/bin/versitygw: GO_PACKAGE := github.com/versity/versitygw/cmd/versitygw
 .tools/bin/rclone: GO_PACKAGE := .
+.tools/bin/minio: GO_PACKAGE := github.com/minio/minio
 $(GO_BINS): .tools/bin/%: tools/go/%/go.mod tools/go/%/go.sum | need-go
 	mkdir -p .tools/bin
 	cd tools/go/$* && go build -mod=readonly -trimpath -ldflags '-s -w' -o $(TOOLS)/bin/$* $(GO_PACKAGE)

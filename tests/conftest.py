@@ -53,6 +53,20 @@ def versitygw(tmp_path_factory, transcript) -> Iterator[servers.Server]:
         yield from _kept(server, transcript)
 
 
+@pytest.fixture(scope="session")
+def minio(tmp_path_factory, transcript) -> Iterator[servers.Server]:
+    """Another real server."""
+    with servers.minio(tmp_path_factory.mktemp("minio")) as server:
+        yield from _kept(server, transcript)
+
+
+@pytest.fixture(scope="session")
+def moto(tmp_path_factory, transcript) -> Iterator[servers.Server]:
+    """A server that imitates S3 for tests."""
+    with servers.moto(tmp_path_factory.mktemp("moto")) as server:
+        yield from _kept(server, transcript)
+
+
 @pytest.fixture(params=["origin_memory", "origin_directory"])
 def origin(request) -> servers.Server:
     """The embedded server, with each of its stores."""

@@ -1,4 +1,4 @@
-"""S3 servers as processes on loopback: the embedded one, and versitygw as a real one.
+"""S3 servers as processes on loopback: ours, versitygw and MinIO as real ones, and moto.
 
 Each is started on a port of its own with keys that are made up for this run, so that
 several test runs live side by side and nothing outside can be reached by mistake.
@@ -11,6 +11,7 @@ import os
 import secrets
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -147,3 +148,69 @@ def versitygw(scratch: Path) -> Iterator[Server]:
     with _process([*argv, data], log, os.environ | keys) as process:
         _until_it_answers(process, port, log)
         yield Server("versitygw", f"http://127.0.0.1:{port}", access, log, secret)
+
+
+@contextlib.contextmanager
+def minio(scratch: Path) -> Iterator[Server]:
+    """MinIO over a directory, with nothing that reaches beyond loopback."""
+    access, secret = new_keys()
+    log, data, port = scratch / "log", scratch / "data", free_port()
+    data.mkdir()
+    argv: list[str | Path] = [
+        TOOLS / "minio",
+        "server",
+        "--quiet",
+        "--config-dir",
+        scratch / "config",
+    ]
+    argv += [
+        "--address",
+        f"127.0.0.1:{port}",
+        "--console-address",
+        f"127.0.0.1:{free_port()}",
+        data,
+    ]
+    settings = {
+        "MINIO_ROOT_USER": access,
+        "MINIO_ROOT_PASSWORD": secret,
+        "MINIO_UPDATE": "off",
+        "MINIO_CALLHOME_ENABLE": "off",
+        "MINIO_BROWSER": "off",
+    }
+    with _process(argv, log, os.environ | settings) as process:
+        _until_it_answers(process, port, log)
+        server = Server("minio", f"http://127.0.0.1:{port}", access, log, secret)
+        _until_it_serves(server)
+        yield server
+
+
+@contextlib.contextmanager
+def moto(scratch: Path) -> Iterator[Server]:
+    """moto, which many tests elsewhere take for S3. It looks at no signature."""
+    access, secret = new_keys()
+    log, port = scratch / "log", free_port()
+    argv: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "moto.server",
+        "-H",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
+    with _process(argv, log, dict(os.environ)) as process:
+        _until_it_answers(process, port, log)
+        yield Server("moto", f"http://127.0.0.1:{port}", access, log, secret)
+
+
+def _until_it_serves(server: Server) -> None:
+    """Waits for a server that listens before it can serve."""
+    s3, deadline = server.boto3(), time.monotonic() + STARTUP_SECONDS
+    while True:
+        try:
+            s3.list_buckets()
+            return
+        except Exception:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)

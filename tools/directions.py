@@ -27,6 +27,7 @@ from pathlib import Path
 # A room may name the rooms of a lower rank.
 RANK = {
     "error": 0,
+    "sync": 0,
     "buffer": 1,
     "config": 1,
     "metrics": 1,
@@ -48,8 +49,9 @@ OUTSIDE = {
 }
 # crate -> crates that it must not need to build (its tests may start them).
 CRATES = {
-    "wirespeed": {"wirespeed-cli", "wirespeed-origin"},
-    "wirespeed-cli": {"wirespeed-origin"},
+    "wirespeed": {"wirespeed-cli", "wirespeed-origin", "wirespeed-conformance"},
+    "wirespeed-cli": {"wirespeed-origin", "wirespeed-conformance"},
+    "wirespeed-conformance": {"wirespeed-cli", "wirespeed-origin"},
     "wirespeed-python": {"wirespeed-cli", "wirespeed-origin"},
 }
 # crate -> crates that not even its tests may name: shared code would hide shared bugs.

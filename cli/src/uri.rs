@@ -1,7 +1,7 @@
 //! Names of places: `s3://bucket/key`, a path on this machine, or `-` for a standard stream.
 //!
 //! Owns how a command line argument becomes one of these. Refuses an argument that names no bucket and one that
-//! says `s3://` but is not UTF-8. Whether a bucket or key can exist is for the engine to say.
+//! says `s3://` but is not UTF-8. An access point's ARN may stand in the bucket's place. Whether a bucket or key can exist is for the engine to say.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -20,7 +20,7 @@ impl S3Uri {
         let rest = text
             .strip_prefix("s3://")
             .ok_or_else(|| format!("`{text}` is not an S3 address; write it as s3://bucket/key"))?;
-        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let (bucket, key) = split_bucket(rest);
         if bucket.is_empty() {
             return Err(format!("`{text}` names no bucket; write it as s3://bucket/key"));
         }
@@ -45,6 +45,18 @@ impl S3Uri {
     /// The key's last component; empty when [`is_prefix`](Self::is_prefix).
     pub(crate) fn file_name(&self) -> &str {
         self.key.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// The bucket, or the ARN of an access point with its one slash, and the key.
+fn split_bucket(rest: &str) -> (&str, &str) {
+    let resource = rest.strip_prefix("arn:").and_then(|arn| arn.split(':').nth(4));
+    let name = resource.and_then(|resource| resource.strip_prefix("accesspoint/"));
+    // What comes before the point's name: all up to the resource's own slash.
+    let before = name.map_or(0, |_| rest.find('/').map_or(0, |slash| slash + 1));
+    match rest[before..].find('/') {
+        Some(slash) => (&rest[..before + slash], &rest[before + slash + 1..]),
+        None => (rest, ""),
     }
 }
 
@@ -111,6 +123,20 @@ mod tests {
         assert_eq!(uri("s3://b/a/").folder(), "a/");
         assert_eq!(uri("s3://b/a/c").file_name(), "c");
         assert_eq!(uri("s3://b/a/").file_name(), "");
+    }
+
+    #[test]
+    fn an_access_point_stands_for_a_bucket() {
+        const POINT: &str = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine";
+        for (text, bucket, key) in [
+            (format!("s3://{POINT}"), POINT, ""),
+            (format!("s3://{POINT}/"), POINT, ""),
+            (format!("s3://{POINT}/a/b:c"), POINT, "a/b:c"),
+            ("s3://arn:aws:s3:::bucket/key".to_owned(), "arn:aws:s3:::bucket", "key"),
+            ("s3://bucket/arn:aws:s3:r:1:accesspoint/k".to_owned(), "bucket", "arn:aws:s3:r:1:accesspoint/k"),
+        ] {
+            assert_eq!((uri(&text).bucket.as_str(), uri(&text).key.as_str()), (bucket, key), "{text}");
+        }
     }
 
     #[test]

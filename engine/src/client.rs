@@ -21,6 +21,7 @@ use crate::transfer::list::List;
 use crate::transfer::presign::Presign;
 use crate::transfer::put::Put;
 use crate::transfer::put_many::PutMany;
+use crate::transfer::raw::{Method, Raw};
 use crate::transfer::uploads::{AbortUpload, ListUploads};
 use crate::transfer::{Engine, Places};
 
@@ -315,6 +316,21 @@ impl Client {
     /// and those that were dropped and could not be aborted. After [`Client::settle`], what is left behind.
     pub fn unfinished_uploads(&self) -> Vec<UnfinishedUpload> {
         self.0.cleanups.unfinished()
+    }
+
+    /// A request as the caller writes it, for the operations that have no verb here. Without a key it
+    /// is about the bucket, without a bucket about the service.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// use wirespeed::Method;
+    /// let tags = client.raw(Method::Get, "bucket", "key").query("tagging", "").send().await?;
+    /// println!("{}", String::from_utf8_lossy(&tags.body));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn raw(&self, method: Method, bucket: impl Into<String>, key: impl Into<String>) -> Raw {
+        Raw::new(Arc::clone(&self.0), method, bucket.into(), key.into())
     }
 
     /// Waits, for at most `patience`, until what dropped operations left behind is cleaned up:

@@ -311,8 +311,7 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         environment: &["AWS_REGION", "AWS_DEFAULT_REGION"],
         help: "region that requests are signed for",
         read: |config, value| {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
-            if value.is_empty() || !value.bytes().all(plain) {
+            if !is_region(value) {
                 return Err("a region is letters, digits and dashes, such as eu-central-1".into());
             }
             config.region = value.to_owned();
@@ -599,6 +598,12 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
         show: |config| config.huge_pages.to_string(),
     },
 ];
+
+/// Whether the text can be a region's name: it stands in signatures and in the names of hosts.
+pub(crate) fn is_region(text: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+    (1..=63).contains(&text.len()) && text.bytes().all(plain)
+}
 
 /// AWS's tools write `true` in any case.
 fn switch(value: &str) -> Result<bool, String> {

@@ -14,6 +14,7 @@ mod error;
 mod metrics;
 mod net;
 mod pace;
+mod sync;
 mod transfer;
 
 #[cfg(feature = "internals")]
@@ -56,6 +57,7 @@ pub use transfer::presign::Presign;
 pub use transfer::put::{Put, PutOutcome};
 pub use transfer::put_many::PutMany;
 pub use transfer::put_options::PutOptions;
+pub use transfer::raw::{Method, Raw, RawAnswer};
 pub use transfer::stream::ObjectStream;
 pub use transfer::uploads::{AbortUpload, ListUploads, ListedUpload, UploadPage};
 pub use wire::checksum::{Checksum, ChecksumAlgorithm};

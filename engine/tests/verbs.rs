@@ -130,11 +130,22 @@ async fn no_request_is_sent_that_need_not_be() {
     client.put("bucket", "large").bytes(bytes(3 * PART)).await.unwrap();
     let requests = |client: &Client| client.metrics().requests;
     let before = requests(&client);
-    client.get("bucket", "small").buffer().await.unwrap();
-    assert_eq!(requests(&client) - before, 1, "a small object is one request");
     client.get("bucket", "large").buffer().await.unwrap();
-    assert_eq!(requests(&client) - before, 1 + 3, "a large one is one a part");
-    assert!(client.metrics().connections_opened <= 4);
+    assert_eq!(requests(&client) - before, 3 + 1, "a large object is one a part, and a HEAD for its checksum");
+    client.get("bucket", "large").verify(false).buffer().await.unwrap();
+    assert_eq!(requests(&client) - before, 4 + 3, "which nobody needs who does not verify");
+    let mut many = client.get_many("bucket").buffers(["small".to_owned(), "small".to_owned()]).unwrap();
+    while let Some((_, read)) = many.next().await {
+        read.unwrap();
+    }
+    assert_eq!(requests(&client) - before, 7 + 2, "a small one of many is one request");
+    for _ in 0..8 {
+        client.get("bucket", "small").buffer().await.unwrap();
+    }
+    let heads = client.metrics().checksum_heads;
+    assert_eq!(requests(&client) - before, 9 + 8 + heads - 1, "and so is a single one");
+    assert!(heads <= 4, "but for the first few after large ones: {heads}");
+    assert!(client.metrics().connections_opened <= 6);
     origin.stop().await;
 }
 

@@ -62,6 +62,22 @@ pub(crate) struct Arguments {
     )]
     secret_key: String,
 
+    /// Session token that must come with every signed request
+    #[arg(long, env = "WIRESPEED_ORIGIN_SESSION_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    session_token: Option<String>,
+
+    /// Account that owns every bucket: a request that expects another owner is refused
+    #[arg(long, default_value = "123456789012", value_name = "ID")]
+    account: String,
+
+    /// Compute the CRC-64/NVME of every upload that brings no checksum, as S3 does
+    #[arg(long)]
+    default_checksum: bool,
+
+    /// Show an object's checksum with a range that covers the whole of it, as S3 does not
+    #[arg(long)]
+    checksum_on_covering_range: bool,
+
     /// Let unsigned requests in; signatures that are given are still checked
     #[arg(long)]
     anonymous: bool,
@@ -185,7 +201,10 @@ impl Arguments {
         };
         let mut builder = Origin::builder()
             .listen(self.listen)
-            .keys(self.access_key, self.secret_key)
+            .keys(self.access_key.clone(), self.secret_key.clone())
+            .account(self.account)
+            .default_checksum(self.default_checksum)
+            .checksum_on_covering_range(self.checksum_on_covering_range)
             .anonymous(self.anonymous)
             .region(self.region)
             .etag(match self.etag {
@@ -197,6 +216,10 @@ impl Arguments {
             .clock_skew(self.clock_skew)
             .model(model)
             .control_from_anywhere(self.control_from_anywhere);
+        if let Some(token) = self.session_token {
+            // In place of the same keys without one.
+            builder = builder.temporary_keys(self.access_key, self.secret_key, token);
+        }
         if let Some(name) = self.domain {
             builder = builder.domain(name);
         }

@@ -30,6 +30,7 @@ mod access;
 mod answer;
 mod connection;
 mod counted;
+mod express;
 mod host;
 mod linger;
 mod model;

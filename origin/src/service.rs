@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use http::header::{EXPECT, HeaderName, HeaderValue, RANGE, SERVER};
+use http::header::{CONTENT_RANGE, EXPECT, HeaderName, HeaderValue, RANGE, SERVER};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use s3s::dto::Range;
@@ -13,6 +13,7 @@ use s3s::service::S3Service;
 use tokio::time::{Instant, sleep_until};
 
 use crate::answer::{Answer, Failure, error_answer, text_answer};
+use crate::express;
 use crate::host::Domain;
 use crate::linger::{Lingering, drain};
 use crate::model::clock;
@@ -67,6 +68,7 @@ impl Service {
         let named = Named::of(self.target(&request), &request);
         let verb = classify(request.method(), named.target, request.uri(), request.headers());
         self.shared.counters.request(verb);
+        let pays = request.headers().contains_key("x-amz-request-payer");
         if self.shared.throttle.as_ref().is_some_and(|throttle| throttle.refuses(verb, named.target)) {
             return Ok(self.slow_down(request).await);
         }
@@ -84,6 +86,9 @@ impl Service {
         }
         self.shared.counters.answered(response.status());
         self.sign(&mut response);
+        if pays && response.status().is_success() {
+            response.headers_mut().insert("x-amz-request-charged", HeaderValue::from_static("requester"));
+        }
         Ok(response)
     }
 
@@ -112,6 +117,7 @@ impl Service {
             clock::date(&mut refused, skew);
             return Ok(refused);
         }
+        express::translate(&mut request, &self.shared.protocol.keys);
         // A Range that is none is no error: HTTP, and S3, answer with the whole.
         let nonsense = |range: &HeaderValue| range.to_str().is_ok_and(|range| Range::parse(range).is_err());
         if request.headers().get(RANGE).is_some_and(nonsense) {
@@ -120,7 +126,11 @@ impl Service {
         let uploads = matches!(verb, Verb::Put | Verb::UploadPart);
         // Whoever expects a 100 (Continue) does not send before it: there is nothing to read after a refusal.
         if !uploads || request.headers().contains_key(EXPECT) {
-            return Ok(s3.call(request.map(s3s::Body::from)).await?.map(Answer::S3));
+            let mut response = s3.call(request.map(s3s::Body::from)).await?;
+            if verb == Verb::Head && response.headers().contains_key(CONTENT_RANGE) {
+                *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+            }
+            return Ok(response.map(Answer::S3));
         }
         let (parts, body) = request.into_parts();
         let (body, rest) = Lingering::new(body);

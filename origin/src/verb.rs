@@ -66,6 +66,12 @@ verbs! {
     HeadBucket "head-bucket",
     /// DeleteBucket
     DeleteBucket "delete-bucket",
+    /// ListObjectVersions
+    ListVersions "list-versions",
+    /// GetObjectTagging, PutObjectTagging and DeleteObjectTagging
+    Tagging "tagging",
+    /// CreateSession
+    CreateSession "create-session",
     /// Anything else
     Other "other",
 }
@@ -78,6 +84,7 @@ impl Verb {
             Self::Get
                 | Self::Head
                 | Self::List
+                | Self::ListVersions
                 | Self::ListParts
                 | Self::ListUploads
                 | Self::ListBuckets
@@ -178,19 +185,22 @@ pub(crate) fn classify(method: &Method, target: Target<'_>, uri: &Uri, headers: 
     match (method.as_str(), bucket.is_empty(), key.is_empty()) {
         ("GET", true, _) => Verb::ListBuckets,
         ("GET", false, true) if names("uploads") => Verb::ListUploads,
+        ("GET", false, true) if names("versions") => Verb::ListVersions,
+        ("GET", false, true) if names("session") => Verb::CreateSession,
+        ("GET" | "PUT" | "DELETE", false, false) if names("tagging") => Verb::Tagging,
         ("GET", false, true) if query.is_empty() || names("list-type") || names("prefix") || names("marker") => {
             Verb::List
         }
         ("GET", false, true) if names("delimiter") || names("max-keys") || names("encoding-type") => Verb::List,
         ("GET", false, false) if names("uploadId") => Verb::ListParts,
-        ("GET", false, false) if ["acl", "tagging", "attributes"].into_iter().any(names) => Verb::Other,
+        ("GET", false, false) if ["acl", "attributes"].into_iter().any(names) => Verb::Other,
         ("GET", false, false) => Verb::Get,
         ("HEAD", false, true) => Verb::HeadBucket,
         ("HEAD", false, false) => Verb::Head,
         ("PUT", false, true) if query.is_empty() => Verb::CreateBucket,
         ("PUT", false, false) if names("uploadId") && copies() => Verb::UploadPartCopy,
         ("PUT", false, false) if names("uploadId") => Verb::UploadPart,
-        ("PUT", false, false) if ["acl", "tagging"].into_iter().any(names) => Verb::Other,
+        ("PUT", false, false) if names("acl") => Verb::Other,
         ("PUT", false, false) if copies() => Verb::Copy,
         ("PUT", false, false) => Verb::Put,
         ("POST", false, true) if names("delete") => Verb::DeleteMany,
@@ -198,7 +208,6 @@ pub(crate) fn classify(method: &Method, target: Target<'_>, uri: &Uri, headers: 
         ("POST", false, false) if names("uploadId") => Verb::CompleteMultipart,
         ("DELETE", false, true) if query.is_empty() => Verb::DeleteBucket,
         ("DELETE", false, false) if names("uploadId") => Verb::AbortMultipart,
-        ("DELETE", false, false) if names("tagging") => Verb::Other,
         ("DELETE", false, false) => Verb::Delete,
         _ => Verb::Other,
     }

@@ -1,10 +1,10 @@
 //! Buffers: filled memory, read and shared.
 
 use super::target::Memory;
+use crate::sync::Arc;
 use bytes::Bytes;
 use std::fmt;
 use std::ops::{Bound, Deref, RangeBounds};
-use std::sync::Arc;
 
 /// Bytes that arrived, in the memory where they arrived.
 ///

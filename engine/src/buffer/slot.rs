@@ -1,13 +1,13 @@
 //! Slots: unique pieces of a target, filled from the front.
 
 use super::target::Memory;
+use crate::sync::Arc;
 use bytes::BufMut;
 use bytes::buf::UninitSlice;
 use std::fmt;
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
-use std::sync::Arc;
 
 /// A unique piece of a [`Target`](super::Target): received into from the front, never past its end.
 ///

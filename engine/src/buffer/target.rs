@@ -4,12 +4,12 @@ use super::frozen::Buffer;
 use super::map::Heap;
 use super::pool::Lease;
 use super::slot::Slot;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// One piece of memory, shared by its target and its slots, or by its buffers.
 ///

@@ -60,7 +60,7 @@ impl Chain {
         if let Some(keys) = profile.keys() {
             let credentials = usable(keys).map_err(from_error)?;
             let source = format!("the profile {profile_name}");
-            return Ok(Loaded { credentials, expires_at: None, in_session: false, source });
+            return Ok(Loaded { credentials, expires_at: None, fetched_at: None, in_session: false, source });
         }
         let config = self.provider_config(&profile);
         if profile.has_credentials()
@@ -137,11 +137,12 @@ impl Chain {
 
     fn provider_config(&self, profile: &Profile) -> ProviderConfig {
         let region = self.settings.region.clone().or_else(|| profile.property("region"));
+        let says_yes = |name: &str| profile.property(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         ProviderConfig::without_region()
             .with_behavior_version(Some(BehaviorVersion::latest()))
             .with_region(Some(Region::new(region.unwrap_or_else(|| "us-east-1".to_owned()))))
-            .with_use_fips(Some(self.settings.use_fips))
-            .with_use_dual_stack(Some(self.settings.use_dual_stack))
+            .with_use_fips(Some(self.settings.use_fips || says_yes("use_fips_endpoint")))
+            .with_use_dual_stack(Some(self.settings.use_dual_stack || says_yes("use_dualstack_endpoint")))
     }
 
     fn is_set(&self, name: &str) -> bool {
@@ -195,7 +196,13 @@ fn loaded(found: &aws_credential_types::Credentials, source: &str) -> Result<Loa
         session_token: found.session_token().filter(|token| !token.is_empty()).map(str::to_owned),
     })
     .map_err(from_error)?;
-    Ok(Loaded { credentials, expires_at: found.expiry(), in_session: false, source: source.to_owned() })
+    Ok(Loaded {
+        credentials,
+        expires_at: found.expiry(),
+        fetched_at: None,
+        in_session: false,
+        source: source.to_owned(),
+    })
 }
 
 fn from_error(error: Error) -> LoadFailure {

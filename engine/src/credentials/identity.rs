@@ -46,6 +46,8 @@ pub(crate) struct Loaded {
     pub(crate) credentials: Credentials,
     /// `None` for keys that do not expire.
     pub(crate) expires_at: Option<SystemTime>,
+    /// The server's time when they came, where fetching them has taught it.
+    pub(crate) fetched_at: Option<SystemTime>,
     /// Signers sign for a session (CreateSession).
     pub(crate) in_session: bool,
     /// Where they came from, for logs and errors.
@@ -138,7 +140,7 @@ impl Identity {
     pub(crate) fn fixed(credentials: Credentials) -> Identity {
         let identity = Identity::new(None);
         let source = "the caller or the environment".to_owned();
-        let loaded = Loaded { credentials, expires_at: None, in_session: false, source };
+        let loaded = Loaded { credentials, expires_at: None, fetched_at: None, in_session: false, source };
         identity.install(loaded, SystemTime::now());
         identity
     }
@@ -243,8 +245,8 @@ impl Identity {
         }
         let Some(loader) = &self.loader else { return Err(nothing_to_load()) };
         let loaded = loader.load().await;
-        // Asking took time.
-        let now = now + asked.elapsed();
+        let fetched_at = loaded.as_ref().ok().and_then(|loaded| loaded.fetched_at);
+        let now = fetched_at.unwrap_or_else(|| now + asked.elapsed());
         let loaded = match loaded {
             Ok(loaded) if loaded.expires_at.is_some_and(|at| at <= now) => Err(expired_already(&loaded)),
             other => other,

@@ -2,12 +2,18 @@
 
 use std::sync::atomic::AtomicUsize;
 
+use tokio::sync::Semaphore;
+
 use super::*;
+
+/// Places at the gate of a loader; whoever takes them all holds it shut.
+const GATE: u32 = 100;
 
 /// Gives out credentials of one length of life, numbered, each after a delay; or fails.
 struct Stub {
     loads: Arc<AtomicUsize>,
     fails: Arc<AtomicBool>,
+    gate: Arc<Semaphore>,
     delay: Duration,
     life: Option<Duration>,
 }
@@ -17,6 +23,7 @@ impl Load for Stub {
         Box::pin(async move {
             let number = self.loads.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(self.delay).await;
+            let _open = self.gate.acquire().await;
             if self.fails.load(Ordering::SeqCst) {
                 let message = "the service is away".to_owned();
                 return Err(LoadFailure { kind: ErrorKind::Timeout, message, hint: None });
@@ -24,6 +31,7 @@ impl Load for Stub {
             Ok(Loaded {
                 credentials: Credentials::new(format!("KEY{number}"), "secret"),
                 expires_at: self.life.map(|life| SystemTime::now() + life),
+                fetched_at: None,
                 in_session: false,
                 source: "a stub".to_owned(),
             })
@@ -33,24 +41,31 @@ impl Load for Stub {
 
 struct Stubbed {
     identity: Arc<Identity>,
+    gate: Arc<Semaphore>,
     loads: Arc<AtomicUsize>,
     fails: Arc<AtomicBool>,
 }
 
 fn stubbed(delay: u64, life: Option<u64>) -> Stubbed {
     let (loads, fails) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+    let gate = Arc::new(Semaphore::new(GATE as usize));
     let stub = Stub {
+        gate: Arc::clone(&gate),
         loads: Arc::clone(&loads),
         fails: Arc::clone(&fails),
         delay: Duration::from_millis(delay),
         life: life.map(Duration::from_millis),
     };
-    Stubbed { identity: Arc::new(Identity::loading(Box::new(stub))), loads, fails }
+    Stubbed { identity: Arc::new(Identity::loading(Box::new(stub))), gate, loads, fails }
 }
 
 impl Stubbed {
     async fn key(&self) -> Result<String> {
-        let current = self.identity.current(SystemTime::now()).await?;
+        self.key_at(SystemTime::now()).await
+    }
+
+    async fn key_at(&self, now: SystemTime) -> Result<String> {
+        let current = self.identity.current(now).await?;
         Ok(current.map(|current| current.credentials.access_key_id.clone()).unwrap_or_default())
     }
 
@@ -71,23 +86,42 @@ async fn nothing_is_fetched_before_it_is_needed_and_then_once_for_all() {
     assert_eq!(stubbed.loads(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn no_request_waits_for_a_refresh() {
-    let stubbed = stubbed(60, Some(1_000));
+    const LIFE: u64 = 3_600_000;
+    let stubbed = stubbed(0, Some(LIFE));
     stubbed.key().await.unwrap();
-    let started = Instant::now();
-    let (mut requests, mut longest) = (0, Duration::ZERO);
-    while started.elapsed() < Duration::from_secs(3) {
-        let asked = Instant::now();
-        stubbed.key().await.unwrap();
-        longest = longest.max(asked.elapsed());
-        requests += 1;
-        tokio::time::sleep(Duration::from_millis(1)).await;
+    let later = |share: f64| SystemTime::now() + Duration::from_millis(LIFE).mul_f64(share);
+    stubbed.key_at(later(0.74)).await.unwrap();
+    tokio::task::yield_now().await;
+    assert_eq!(stubbed.loads(), 1, "too early");
+    // The service does not answer: whoever waited for it would wait for ever.
+    let held = stubbed.gate.acquire_many(GATE).await.unwrap();
+    for _ in 0..500 {
+        assert_eq!(stubbed.key_at(later(0.95)).await.unwrap(), "KEY0");
+        tokio::task::yield_now().await;
     }
-    assert!(requests > 500, "{requests}");
-    assert!(stubbed.loads() >= 3, "{} loads", stubbed.loads());
-    assert!(stubbed.loads() <= 6, "{} loads: one a life is enough", stubbed.loads());
-    assert!(longest < Duration::from_millis(45), "a request waited {longest:?}, a load takes 60 ms");
+    assert_eq!(stubbed.loads(), 2, "one refresh at a time");
+    drop(held);
+    while stubbed.identity.generation() == 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(stubbed.key().await.unwrap(), "KEY1");
+    assert_eq!(stubbed.loads(), 2);
+}
+
+#[tokio::test]
+async fn the_refresh_comes_when_three_quarters_to_nine_tenths_of_the_life_are_over() {
+    let life = Duration::from_secs(1000);
+    for _ in 0..50 {
+        let identity = Identity::anonymous();
+        let now = SystemTime::now();
+        let credentials = Credentials::new("A", "s");
+        let expires_at = Some(now + life);
+        let loaded = Loaded { credentials, expires_at, fetched_at: None, in_session: false, source: String::new() };
+        let due = identity.install(loaded, now).refresh_at().unwrap().duration_since(now).unwrap();
+        assert!((750..=900).contains(&due.as_secs()), "{due:?}");
+    }
 }
 
 #[tokio::test]

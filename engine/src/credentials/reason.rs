@@ -1,7 +1,8 @@
 //! Why a provider had no credentials, in words that hold no secret.
 //!
 //! Providers quote what they were told: a process its output, a service its answer. Of a process only
-//! its exit status is taken; of everything else the messages, with every long opaque word left out.
+//! its exit status is taken; of everything else the messages, up to the first brace (what follows may be a
+//! request, printed field by field) and with every long opaque word left out.
 
 use std::error::Error as _;
 
@@ -20,6 +21,10 @@ pub(super) fn reason(error: &CredentialsError) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let text = cause.to_string();
+        let text = match text.split_once('{') {
+            Some((before, _)) => format!("{before}…"),
+            None => text,
+        };
         if !text.is_empty() && !said.iter().any(|earlier| earlier.contains(&text)) {
             said.push(text);
         }
@@ -91,6 +96,13 @@ mod tests {
         assert_eq!(told, "ExpiredTokenException: Token … expired at 2024-01-01T00:00:00Z");
         let role = "not authorized to assume arn:aws:iam::123456789012:role/reader";
         assert_eq!(reason(&CredentialsError::provider_error(role)), role);
+    }
+
+    #[test]
+    fn what_is_printed_field_by_field_is_not_told() {
+        let said = "failed to apply endpoint to request `Request { body: SdkBody { inner: b\"Token=hidden\" } }`";
+        let told = reason(&CredentialsError::provider_error(said));
+        assert_eq!(told, "failed to apply endpoint to request `Request …");
     }
 
     #[test]

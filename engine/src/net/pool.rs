@@ -101,7 +101,8 @@ impl ConnectionPool {
                 return Ok(connection);
             }
         }
-        self.connect(authority).await
+        // Boxed: most requests need no new connection, and should not carry the making of one.
+        Box::pin(self.connect(authority)).await
     }
 
     /// A new connection, whatever is idle: for what a stale one could not do.

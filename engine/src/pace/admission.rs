@@ -13,9 +13,9 @@
 //! needs beyond its first part comes from the *rest* (a quarter), all of it at once, so nobody waits
 //! for memory while holding some of the share that it waits for.
 
-use std::sync::Arc;
-
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::sync::Arc;
 
 /// Memory is counted in pages, so that a semaphore's permits reach beyond any machine's memory.
 const PAGE: u64 = 4096;

@@ -6,8 +6,9 @@
 //! quota's figures are those of the AWS SDKs' standard retry mode: 500 tokens, 5 for a retry, 10
 //! after a timeout, 1 back for a first-attempt success.
 
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
+
+use crate::sync::atomic::{AtomicI64, Ordering};
 
 const QUOTA: i64 = 500;
 const RETRY_COST: i64 = 5;

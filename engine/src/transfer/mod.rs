@@ -29,6 +29,7 @@ pub(crate) mod put;
 pub(crate) mod put_many;
 pub(crate) mod put_options;
 mod put_stream;
+pub(crate) mod raw;
 mod read_options;
 mod refusal;
 mod remedy;

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use tokio::sync::OnceCell;
@@ -26,6 +26,9 @@ use crate::wire::xml::parse_create_session;
 /// More buckets than this are not remembered one by one: a client of so many forgets them all at once
 /// and learns again.
 const MOST_PLACES: usize = 1024;
+
+/// How long a session lasts that does not say.
+const SESSION_LIFE: Duration = Duration::from_secs(300);
 
 /// The answer to CreateSession is under 4 KiB: tokens are long.
 const SESSION_ANSWER: usize = 64 << 10;
@@ -149,8 +152,12 @@ impl Place {
             return false;
         }
         match self.region.load_full() {
-            // Another request has been redirected since this one was sent.
-            Some(learned) if *learned != standing.location.region => true,
+            // Another request has been redirected since this one was sent. Whoever settled the place
+            // at that moment may have put the old standing back.
+            Some(learned) if *learned != standing.location.region => {
+                self.standing.store(None);
+                true
+            }
             Some(_) => false,
             None => {
                 tracing::debug!(bucket = &*self.bucket, region, "the bucket is in another region");
@@ -233,8 +240,8 @@ impl Sessions {
             return Err(Error::new(ErrorKind::Cancelled, "the client is gone"));
         };
         let subject = Subject::at("create session", &self.place);
-        let mode = [("x-amz-create-session-mode", "ReadWrite")];
-        let call = Call { query: &[("session", "")], headers: &mode, ..Call::new(Method::Get) };
+        // Without a mode the session may do what the credentials may, reading only among it.
+        let call = Call { query: &[("session", "")], ..Call::new(Method::Get) };
         let read = |document: Vec<u8>, ()| parse_create_session(&document);
         let session = engine.ask(&subject, &call, SESSION_ANSWER, |_| (), read).await?;
         Ok(Loaded {
@@ -243,15 +250,13 @@ impl Sessions {
                 secret_access_key: session.secret_access_key,
                 session_token: Some(session.session_token),
             },
-            // Sessions last 5 minutes; one that does not say is taken for that.
             expires_at: Some(session.expiration.map_or_else(|| engine.clock.now() + SESSION_LIFE, SystemTime::from)),
+            fetched_at: Some(engine.clock.now()),
             in_session: true,
             source: format!("a session with {}", self.place.bucket),
         })
     }
 }
-
-const SESSION_LIFE: std::time::Duration = std::time::Duration::from_secs(300);
 
 impl Load for Sessions {
     fn load(&self) -> Loading<'_> {

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::head::parse_http_date;
 use super::remedy::Remedy;
+use crate::config::is_region;
 use crate::credentials::{TOLERATED, seconds_between};
 use crate::error::{Error, ErrorKind};
 use crate::net::{NetFailure, region_of_host};
@@ -102,7 +103,9 @@ impl Refusal {
             (301 | 307, _) | (400, "" | "AuthorizationHeaderMalformed") => {
                 let named = self.region.clone().or_else(|| document?.region.clone());
                 let host = || self.elsewhere.as_deref().or_else(|| document?.endpoint.as_deref());
-                named.or_else(|| host().and_then(region_of_host).map(str::to_owned)).map(Remedy::Region)
+                let region = named.or_else(|| host().and_then(region_of_host).map(str::to_owned))?;
+                // It will stand in a host's name and in a signature.
+                is_region(&region).then_some(Remedy::Region(region))
             }
             (_, "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired") => Some(Remedy::Credentials),
             (_, "RequestTimeTooSkewed" | "RequestExpired") => {
@@ -247,6 +250,52 @@ fn verdict(status: u16, code: &str) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn refused(status: u16, region: Option<&str>, elsewhere: Option<&str>) -> Refusal {
+        Refusal {
+            status,
+            request_id: None,
+            region: region.map(str::to_owned),
+            date: None,
+            elsewhere: elsewhere.map(str::to_owned),
+            retry_after: None,
+            object_size: None,
+        }
+    }
+
+    #[test]
+    fn a_region_is_taken_from_wherever_it_stands_and_only_if_it_is_one() {
+        let remedy = |refusal: &Refusal, body: Option<&ErrorBody>| match refusal.remedy(body, SystemTime::now()) {
+            Some(Remedy::Region(region)) => Some(region),
+            _ => None,
+        };
+        let malformed = |region: Option<&str>| ErrorBody {
+            code: "AuthorizationHeaderMalformed".into(),
+            region: region.map(str::to_owned),
+            ..ErrorBody::default()
+        };
+        let redirect = ErrorBody {
+            code: "TemporaryRedirect".into(),
+            endpoint: Some("bkt.s3-eu-west-1.amazonaws.com".into()),
+            ..ErrorBody::default()
+        };
+        let other = ErrorBody { code: "InvalidArgument".into(), ..ErrorBody::default() };
+        for (refusal, body, expected) in [
+            (refused(301, Some("eu-west-1"), None), None, Some("eu-west-1")),
+            (refused(400, Some("eu-west-1"), None), None, Some("eu-west-1")),
+            (refused(400, None, None), Some(&malformed(Some("garage"))), Some("garage")),
+            (refused(307, None, None), Some(&redirect), Some("eu-west-1")),
+            (refused(307, None, Some("bkt.s3.eu-west-2.amazonaws.com")), None, Some("eu-west-2")),
+            (refused(307, None, Some("elsewhere.example")), None, None),
+            (refused(400, Some("eu-west-1"), None), Some(&other), None),
+            (refused(404, Some("eu-west-1"), None), None, None),
+            (refused(301, Some("evil.example/"), None), None, None),
+            (refused(400, None, None), Some(&malformed(Some("a.b"))), None),
+            (refused(301, Some(""), None), None, None),
+        ] {
+            assert_eq!(remedy(&refusal, body).as_deref(), expected, "{}", refusal.status);
+        }
+    }
 
     #[test]
     fn what_passes_is_retried_and_what_does_not_is_not() {

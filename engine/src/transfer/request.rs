@@ -4,13 +4,13 @@
 //! receives the body where it belongs and ends the [`Exchange`]. [`Attempts`] is the loop around it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use tracing::Instrument;
 
 use super::Engine;
 use super::options::Attached;
-use super::place::Place;
+use super::place::{Place, Standing};
 use super::refusal::{Failure, Refusal, failed_inside_success};
 use super::remedy::Sent;
 use crate::error::{Error, ErrorKind, Result};
@@ -61,8 +61,13 @@ impl Subject {
 
     /// Whatever is at a place.
     pub(crate) fn at(operation: &'static str, place: &Arc<Place>) -> Subject {
-        let (bucket, place) = (Arc::clone(place.bucket()), Arc::clone(place));
-        Subject { operation, bucket, key: String::new(), place, attached: None }
+        Subject {
+            operation,
+            bucket: Arc::clone(place.bucket()),
+            key: String::new(),
+            place: Arc::clone(place),
+            attached: None,
+        }
     }
 
     /// The same bucket, another key.
@@ -194,43 +199,20 @@ impl Engine {
             None => {
                 // What settles it may need a place in flight itself.
                 drop(permit);
-                let standing = self.standing(subject).await.map_err(Failure::never)?;
+                let standing = Box::pin(self.standing(subject)).await.map_err(Failure::never)?;
                 permit = place().await;
                 standing
             }
         };
-        let location = &standing.location;
-        let authority = &location.authority;
+        let authority = &standing.location.authority;
         let still_open = kept.as_mut().is_some_and(|kept| kept.is_to(authority) && kept.is_fresh());
         let mut connection = match kept.take() {
-            _ if attempts.wants_new_connection() => self.connections.connect(authority).await?,
+            _ if attempts.wants_new_connection() => Box::pin(self.connections.connect(authority)).await?,
             Some(connection) if still_open => connection,
             _ => self.connections.take(authority).await?,
         };
-        let attached = subject.attached.as_ref().map(|attached| attached.beside(call));
-        let (query, headers) =
-            attached.as_ref().map_or((call.query, call.headers), |(query, headers)| (query, headers));
-        let request = Request {
-            method: call.method,
-            host: &location.host_header,
-            path_prefix: &location.path_prefix,
-            key: &subject.key,
-            query,
-            headers,
-            content_length: match call.method {
-                Method::Put | Method::Post => Some(match call.trailer {
-                    Some(algorithm) => framed_length(call.body.len() as u64, algorithm),
-                    None => call.body.len() as u64,
-                }),
-                _ => None,
-            },
-            payload: call.payload,
-        };
-        let head = connection.head_scratch();
         let signed_at = self.clock.now();
-        write_request(head, &request, standing.signer.as_deref(), signed_at).map_err(|error| {
-            Failure::never(Error::new(ErrorKind::Config, format!("the request cannot be sent: {error}")))
-        })?;
+        write_head(connection.head_scratch(), subject, call, &standing, signed_at)?;
         Counters::add(&self.counters.requests, 1);
         if attempts.made() > 1 {
             Counters::add(&self.counters.retries, 1);
@@ -262,7 +244,11 @@ impl Engine {
         let exchange = Exchange { connection, sent_sum, permit, operation, status, timing };
         match read {
             Ok(accepted) => Ok((exchange, accepted?)),
-            Err(refusal) => Err(self.refused(exchange, refusal, &Sent { subject, standing, signed_at }, kept).await),
+            Err(refusal) => {
+                // Boxed: most requests succeed, and should not carry what else may come of them.
+                let sent = Sent { subject, standing, signed_at };
+                Err(Box::pin(self.refused(exchange, refusal, &sent, kept)).await)
+            }
         }
     }
 
@@ -354,6 +340,36 @@ impl Engine {
         };
         asking.instrument(subject.span()).await
     }
+}
+
+/// Writes the head of the request, signed for the time `signed_at`.
+fn write_head(
+    head: &mut Vec<u8>,
+    subject: &Subject,
+    call: &Call<'_>,
+    standing: &Standing,
+    signed_at: SystemTime,
+) -> Result<(), Failure> {
+    let attached = subject.attached.as_ref().map(|attached| attached.beside(call));
+    let (query, headers) = attached.as_ref().map_or((call.query, call.headers), |(query, headers)| (query, headers));
+    let request = Request {
+        method: call.method,
+        host: &standing.location.host_header,
+        path_prefix: &standing.location.path_prefix,
+        key: &subject.key,
+        query,
+        headers,
+        content_length: match call.method {
+            Method::Put | Method::Post => Some(match call.trailer {
+                Some(algorithm) => framed_length(call.body.len() as u64, algorithm),
+                None => call.body.len() as u64,
+            }),
+            _ => None,
+        },
+        payload: call.payload,
+    };
+    write_request(head, &request, standing.signer.as_deref(), signed_at)
+        .map_err(|error| Failure::never(Error::new(ErrorKind::Config, format!("the request cannot be sent: {error}"))))
 }
 
 /// An answer that says nothing beyond its head.

@@ -194,6 +194,8 @@ impl Action {
                     | Verb::ListParts
                     | Verb::ListUploads
                     | Verb::ListBuckets
+                    | Verb::ListVersions
+                    | Verb::CreateSession
             ),
             Self::Short(_)
             | Self::Padded(_)

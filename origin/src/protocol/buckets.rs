@@ -58,14 +58,6 @@ impl Protocol {
         let named = (&*self.region != "us-east-1").then(|| self.region.to_string().into());
         Ok(S3Response::new(GetBucketLocationOutput { location_constraint: named }))
     }
-
-    pub(super) async fn get_bucket_versioning(
-        &self,
-        request: S3Request<GetBucketVersioningInput>,
-    ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
-        self.bucket(&request.input.bucket)?;
-        Ok(S3Response::new(GetBucketVersioningOutput::default()))
-    }
 }
 
 fn refused(refusal: BucketRefusal) -> s3s::S3Error {

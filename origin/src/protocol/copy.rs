@@ -7,8 +7,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::conditions;
-use super::multipart::{no_such_upload, part_number};
-use super::reply::{etag, head_of, internal, no_such_key, refused};
+use super::encryption::{self, show_encryption};
+use super::multipart::{no_such_upload, part_number, upload_of};
+use super::reply::{etag, head_of, internal, refused};
 use super::{Protocol, checksums, writable};
 use crate::store::bucket::{Condition, Stored};
 use crate::store::directory::drop_files;
@@ -31,7 +32,7 @@ impl Protocol {
             if_modified_since: input.copy_source_if_modified_since.take(),
             if_unmodified_since: input.copy_source_if_unmodified_since.take(),
         };
-        let source = self.source(&input.copy_source, conditions)?;
+        let source = self.source(&input.copy_source, conditions, encryption::source_customer!(input)?)?;
         if source.size > LARGEST {
             return Err(s3_error!(InvalidRequest, "An object above 5 GiB is copied in parts"));
         }
@@ -39,7 +40,8 @@ impl Protocol {
         let stored = writable(&bucket)?;
         let replace =
             input.metadata_directive.as_ref().is_some_and(|directive| directive.as_str() == MetadataDirective::REPLACE);
-        if !replace && is_itself(&input.copy_source, &input.bucket, &input.key) {
+        let changes = replace || input.storage_class.is_some() || input.server_side_encryption.is_some();
+        if !changes && is_itself(&input.copy_source, &input.bucket, &input.key) {
             return Err(s3_error!(
                 InvalidRequest,
                 "This copy request is illegal because it is trying to copy an object to itself without changing the \
@@ -48,8 +50,18 @@ impl Protocol {
         }
         let asked = checksums::named(input.checksum_algorithm.as_ref())?;
         let algorithm = asked.or_else(|| source.checksum.as_ref().map(|checksum| checksum.algorithm));
+        let retag =
+            input.tagging_directive.as_ref().is_some_and(|directive| directive.as_str() == TaggingDirective::REPLACE);
+        let mut head = head_of!(input);
+        if !replace {
+            // Its class and its encryption are never the source's.
+            let object::Head { storage_class, encryption, tags, .. } = head;
+            head = object::Head { storage_class, encryption, tags, ..source.head.clone() };
+        }
+        if !retag {
+            head.tags = source.head.tags.clone();
+        }
         let received = self.copy(stored, &source, 0..source.size, algorithm).await?;
-        let head = if replace { head_of!(input) } else { source.head.clone() };
         let object = object::Object {
             head,
             size: received.size,
@@ -57,6 +69,7 @@ impl Protocol {
             modified: object::now(),
             checksum: received.checksum,
             part_sizes: Vec::new(),
+            version: None,
             content: received.content,
         };
         let content = object.content.clone();
@@ -70,7 +83,14 @@ impl Protocol {
             ..Default::default()
         };
         checksums::show!(result, object.checksum.as_ref());
-        Ok(S3Response::new(CopyObjectOutput { copy_object_result: Some(result), ..Default::default() }))
+        let mut output = CopyObjectOutput {
+            copy_object_result: Some(result),
+            copy_source_version_id: source.version.clone(),
+            version_id: object.version.clone(),
+            ..Default::default()
+        };
+        show_encryption!(output, &object.head.encryption);
+        Ok(S3Response::new(output))
     }
 
     pub(super) async fn upload_part_copy(
@@ -85,18 +105,16 @@ impl Protocol {
             if_modified_since: input.copy_source_if_modified_since.take(),
             if_unmodified_since: input.copy_source_if_unmodified_since.take(),
         };
-        let source = self.source(&input.copy_source, conditions)?;
+        let source = self.source(&input.copy_source, conditions, encryption::source_customer!(input)?)?;
         let range = match &input.copy_source_range {
             None => 0..source.size,
             Some(text) => copied_range(text, source.size)?,
         };
         let bucket = self.bucket(&input.bucket)?;
         let stored = writable(&bucket)?;
-        let algorithm = {
-            let uploads = stored.uploads.lock();
-            let upload = uploads.get(&input.key, &input.upload_id).ok_or_else(no_such_upload)?;
-            upload.checksum.map(|(algorithm, _)| algorithm)
-        };
+        let customer = encryption::customer!(input)?;
+        let (algorithm, encryption) = upload_of(stored, &input.key, &input.upload_id)?;
+        encryption::unlock(encryption.as_ref(), customer)?;
         let received = self.copy(stored, &source, range, algorithm).await?;
         let mut result = CopyPartResult {
             e_tag: Some(etag(&received.etag)),
@@ -107,14 +125,26 @@ impl Protocol {
         if !stored.uploads.lock().add(&input.key, &input.upload_id, number, received) {
             return Err(no_such_upload());
         }
-        Ok(S3Response::new(UploadPartCopyOutput { copy_part_result: Some(result), ..Default::default() }))
+        let mut output = UploadPartCopyOutput {
+            copy_part_result: Some(result),
+            copy_source_version_id: source.version.clone(),
+            ..Default::default()
+        };
+        show_encryption!(output, &encryption);
+        Ok(S3Response::new(output))
     }
 
-    fn source(&self, source: &CopySource, conditions: conditions::Read) -> S3Result<Arc<object::Object>> {
-        let CopySource::Bucket { bucket, key, .. } = source else {
+    fn source(
+        &self,
+        source: &CopySource,
+        conditions: conditions::Read,
+        customer: Option<String>,
+    ) -> S3Result<Arc<object::Object>> {
+        let CopySource::Bucket { bucket, key, version_id } = source else {
             return Err(s3_error!(NotImplemented, "A copy's source is BUCKET/KEY here: there are no access points"));
         };
-        let object = self.bucket(bucket)?.find(key).ok_or_else(no_such_key)?;
+        let object = self.find(bucket, key, version_id.as_deref())?;
+        encryption::unlock(object.head.encryption.as_ref(), customer)?;
         // What a read answers with 304 a copy answers with 412.
         conditions.check(&object).map_err(|mut error| {
             if error.code().as_str() == "NotModified" {
@@ -142,7 +172,7 @@ impl Protocol {
 }
 
 fn is_itself(source: &CopySource, bucket: &str, key: &str) -> bool {
-    matches!(source, CopySource::Bucket { bucket: from, key: source, .. } if **from == *bucket && **source == *key)
+    matches!(source, CopySource::Bucket { bucket: from, key: source, version_id: None } if **from == *bucket && **source == *key)
 }
 
 /// A copied range names both its ends, inside the source.

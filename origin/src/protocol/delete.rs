@@ -18,8 +18,14 @@ impl Protocol {
         let input = request.input;
         let bucket = self.bucket(&input.bucket)?;
         let condition = conditions::of_write(input.if_match, None)?;
-        writable(&bucket)?.remove(&input.key, &condition).map_err(refused)?;
-        Ok(S3Response::new(DeleteObjectOutput::default()))
+        let stored = writable(&bucket)?;
+        let removed = stored.remove(&input.key, &condition, input.version_id.as_deref()).map_err(refused)?;
+        let output = DeleteObjectOutput {
+            delete_marker: removed.marker.then_some(true),
+            version_id: removed.version,
+            ..Default::default()
+        };
+        Ok(S3Response::new(output))
     }
 
     pub(super) async fn delete_objects(
@@ -36,15 +42,20 @@ impl Protocol {
         let (mut deleted, mut errors) = (Vec::new(), Vec::new());
         for object in input.delete.objects {
             let condition = object.e_tag.map_or(Condition::None, |etag| Condition::Etag(etag.value().to_owned()));
-            let key = object.key;
-            match stored.remove(&key, &condition).map_err(refused) {
-                Ok(()) if quiet => {}
-                Ok(()) => deleted.push(DeletedObject { key: Some(key), ..Default::default() }),
+            let (key, version_id) = (object.key, object.version_id);
+            match stored.remove(&key, &condition, version_id.as_deref()).map_err(refused) {
+                Ok(_) if quiet => {}
+                Ok(removed) => deleted.push(DeletedObject {
+                    key: Some(key),
+                    delete_marker: removed.marker.then_some(true),
+                    delete_marker_version_id: removed.version.filter(|_| removed.marker),
+                    version_id,
+                }),
                 Err(error) => errors.push(Error {
                     code: Some(error.code().as_str().to_owned()),
                     message: error.message().map(str::to_owned),
                     key: Some(key),
-                    version_id: None,
+                    version_id,
                 }),
             }
         }

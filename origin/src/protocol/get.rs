@@ -12,18 +12,21 @@ use s3s::dto::{
 use s3s::stream::{ByteStream, RemainingLength};
 use s3s::{S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 
-use super::reply::{describe, error_called, error_with_headers, internal, no_such_key};
-use super::{Protocol, checksums, conditions};
-use crate::store::content::Reader;
-use crate::store::object::Object;
+use super::reply::{describe, error_called, error_with_headers, internal};
+use super::{Protocol, checksums, conditions, encryption};
+use crate::store::content::{Content, Reader};
+use crate::store::intake::encode_crc;
+use crate::store::object::{Algorithm, Checksum, Object};
+use crate::store::synthetic;
 
 impl Protocol {
     pub(super) async fn get_object(&self, request: S3Request<GetObjectInput>) -> S3Result<S3Response<GetObjectOutput>> {
-        let input = request.input;
-        let bucket = self.bucket(&input.bucket)?;
+        let mut input = request.input;
+        let customer = encryption::customer!(input)?;
         // A file can be replaced between finding the object and opening it: then the new one is the answer.
         for _ in 0..3 {
-            let object = bucket.find(&input.key).ok_or_else(no_such_key)?;
+            let object = self.find(&input.bucket, &input.key, input.version_id.as_deref())?;
+            encryption::unlock(object.head.encryption.as_ref(), customer.clone())?;
             let conditions = conditions::Read {
                 if_match: input.if_match.clone(),
                 if_none_match: input.if_none_match.clone(),
@@ -41,10 +44,17 @@ impl Protocol {
             output.content_range = wanted.header(&object);
             output.parts_count = wanted.parts;
             output.body = Some(StreamingBlob::new(Outgoing(reader)));
-            if wants_checksum(input.checksum_mode.as_ref()) && !wanted.partial {
-                checksums::show!(output, object.checksum.as_ref());
-                output.checksum_type = checksum_type(&object);
+            if wants_checksum(input.checksum_mode.as_ref()) && self.shows_checksum(&wanted, &object) {
+                let checksum = checksum_of(&object);
+                checksums::show!(output, checksum.as_ref());
+                output.checksum_type = checksum.as_ref().map(checksum_type);
             }
+            output.tag_count = tag_count(&object);
+            output.cache_control = input.response_cache_control.or(output.cache_control);
+            output.content_disposition = input.response_content_disposition.or(output.content_disposition);
+            output.content_encoding = input.response_content_encoding.or(output.content_encoding);
+            output.content_language = input.response_content_language.or(output.content_language);
+            output.content_type = input.response_content_type.or(output.content_type);
             return Ok(S3Response::new(output));
         }
         Err(s3_error!(InternalError, "The object was replaced again and again while it was opened"))
@@ -54,8 +64,9 @@ impl Protocol {
         &self,
         request: S3Request<HeadObjectInput>,
     ) -> S3Result<S3Response<HeadObjectOutput>> {
-        let input = request.input;
-        let object = self.bucket(&input.bucket)?.find(&input.key).ok_or_else(no_such_key)?;
+        let mut input = request.input;
+        let object = self.find(&input.bucket, &input.key, input.version_id.as_deref())?;
+        encryption::unlock(object.head.encryption.as_ref(), encryption::customer!(input)?)?;
         let conditions = conditions::Read {
             if_match: input.if_match,
             if_none_match: input.if_none_match,
@@ -68,15 +79,22 @@ impl Protocol {
         output.content_length = Some((wanted.bytes.end - wanted.bytes.start) as i64);
         output.content_range = wanted.header(&object);
         output.parts_count = wanted.parts;
-        if wants_checksum(input.checksum_mode.as_ref()) && !wanted.partial {
-            checksums::show!(output, object.checksum.as_ref());
-            output.checksum_type = checksum_type(&object);
+        if wants_checksum(input.checksum_mode.as_ref()) && self.shows_checksum(&wanted, &object) {
+            let checksum = checksum_of(&object);
+            checksums::show!(output, checksum.as_ref());
+            output.checksum_type = checksum.as_ref().map(checksum_type);
         }
         let mut response = S3Response::new(output);
-        if wanted.partial {
-            response.status = Some(StatusCode::PARTIAL_CONTENT);
+        if let Some(count) = tag_count(&object) {
+            response.headers.insert("x-amz-tagging-count", count.into());
         }
         Ok(response)
+    }
+}
+
+impl Protocol {
+    fn shows_checksum(&self, wanted: &Wanted, object: &Object) -> bool {
+        !wanted.partial || (self.checksum_on_covering_range && wanted.bytes == (0..object.size))
     }
 }
 
@@ -130,10 +148,22 @@ fn wants_checksum(mode: Option<&ChecksumMode>) -> bool {
     mode.is_some_and(|mode| mode.as_str() == ChecksumMode::ENABLED)
 }
 
-fn checksum_type(object: &Object) -> Option<ChecksumType> {
-    let checksum = object.checksum.as_ref()?;
-    let name = if checksum.composite { ChecksumType::COMPOSITE } else { ChecksumType::FULL_OBJECT };
-    Some(ChecksumType::from_static(name))
+fn checksum_type(checksum: &Checksum) -> ChecksumType {
+    ChecksumType::from_static(if checksum.composite { ChecksumType::COMPOSITE } else { ChecksumType::FULL_OBJECT })
+}
+
+/// The object's checksum; that of a computed one is computed.
+fn checksum_of(object: &Object) -> Option<Checksum> {
+    if let Content::Synthetic { phase } = &object.content {
+        let algorithm = Algorithm::Crc64Nvme;
+        let value = encode_crc(algorithm, synthetic::crc64(*phase, object.size));
+        return Some(Checksum { algorithm, value, composite: false });
+    }
+    object.checksum.clone()
+}
+
+fn tag_count(object: &Object) -> Option<i32> {
+    Some(object.head.tags.len() as i32).filter(|count| *count > 0)
 }
 
 /// A [`Reader`] in the shape that `s3s` streams.

@@ -121,14 +121,17 @@ impl Encoding {
             e_tag: Some(etag(&entry.etag)),
             last_modified: Some(entry.modified.into()),
             owner: with_owner.then(owner),
-            storage_class: Some(ObjectStorageClass::from_static(ObjectStorageClass::STANDARD)),
+            storage_class: Some(match entry.storage_class {
+                Some(class) => class.into(),
+                None => ObjectStorageClass::from_static(ObjectStorageClass::STANDARD),
+            }),
             ..Default::default()
         });
         entries.collect()
     }
 }
 
-fn limit(asked: Option<i32>) -> S3Result<i32> {
+pub(super) fn limit(asked: Option<i32>) -> S3Result<i32> {
     match asked {
         Some(asked) if asked < 0 => Err(s3_error!(InvalidArgument, "max-keys must not be negative")),
         asked => Ok(asked.unwrap_or(PAGE).min(PAGE)),

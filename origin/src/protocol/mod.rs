@@ -9,17 +9,24 @@ mod checksums;
 mod conditions;
 mod copy;
 mod delete;
+mod encryption;
 mod get;
 mod list;
 mod multipart;
 mod put;
 mod reply;
+mod session;
+mod tagging;
+mod versions;
+
+pub(crate) use reply::error_called;
 
 use std::sync::Arc;
 
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result, s3_error};
 
+use crate::access::Keys;
 use crate::store::Store;
 use crate::store::bucket::{Bucket, Kind, Stored};
 use crate::store::intake::EtagKind;
@@ -32,6 +39,11 @@ pub(crate) struct Protocol {
     /// The least size in bytes of any part but the last.
     pub(crate) least_part: u64,
     pub(crate) region: Arc<str>,
+    pub(crate) keys: Keys,
+    /// Computes CRC-64/NVME of uploads that bring no checksum, as S3 does.
+    pub(crate) default_checksum: bool,
+    /// Shows the checksum of a whole object with a range that covers it, as S3 does not.
+    pub(crate) checksum_on_covering_range: bool,
 }
 
 impl Protocol {
@@ -68,6 +80,12 @@ operations! {
     delete_bucket: DeleteBucketInput -> DeleteBucketOutput;
     get_bucket_location: GetBucketLocationInput -> GetBucketLocationOutput;
     get_bucket_versioning: GetBucketVersioningInput -> GetBucketVersioningOutput;
+    put_bucket_versioning: PutBucketVersioningInput -> PutBucketVersioningOutput;
+    create_session: CreateSessionInput -> CreateSessionOutput;
+    list_object_versions: ListObjectVersionsInput -> ListObjectVersionsOutput;
+    get_object_tagging: GetObjectTaggingInput -> GetObjectTaggingOutput;
+    put_object_tagging: PutObjectTaggingInput -> PutObjectTaggingOutput;
+    delete_object_tagging: DeleteObjectTaggingInput -> DeleteObjectTaggingOutput;
     list_objects: ListObjectsInput -> ListObjectsOutput;
     list_objects_v2: ListObjectsV2Input -> ListObjectsV2Output;
     get_object: GetObjectInput -> GetObjectOutput;

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 
+use super::encryption::show_encryption;
 use super::list::Encoding;
 use super::put;
 use super::reply::{etag, head_of, owner, refused};
-use super::{Protocol, checksums, conditions, writable};
-use crate::store::object::{Algorithm, now};
+use super::{Protocol, checksums, conditions, encryption, writable};
+use crate::store::bucket::Stored;
+use crate::store::object::{Algorithm, Encryption, now};
 use crate::store::uploads::{Combination, Incomplete, Named, Upload};
 
 /// The most parts or uploads of one page, as in S3.
@@ -23,12 +25,15 @@ impl Protocol {
         let input = &mut request.input;
         let bucket = self.bucket(&input.bucket)?;
         let stored = writable(&bucket)?;
-        let algorithm = checksums::named(input.checksum_algorithm.as_ref())?;
+        let default = self.default_checksum.then_some(Algorithm::Crc64Nvme);
+        let algorithm = checksums::named(input.checksum_algorithm.as_ref())?.or(default);
         let checksum = algorithm.map(|algorithm| combination(algorithm, input.checksum_type.as_ref())).transpose()?;
         let id = fresh_id();
-        let upload = Upload { head: head_of!(input), initiated: now(), checksum, parts: Default::default() };
+        let head = head_of!(input);
+        let encryption = head.encryption.clone();
+        let upload = Upload { head, initiated: now(), checksum, parts: Default::default() };
         stored.uploads.lock().begin(&input.key, id.clone(), upload);
-        let output = CreateMultipartUploadOutput {
+        let mut output = CreateMultipartUploadOutput {
             bucket: Some(input.bucket.clone()),
             key: Some(input.key.clone()),
             upload_id: Some(id),
@@ -36,6 +41,7 @@ impl Protocol {
             checksum_type: checksum.map(|(_, how)| checksum_type(how)),
             ..Default::default()
         };
+        show_encryption!(output, &encryption);
         Ok(S3Response::new(output))
     }
 
@@ -47,19 +53,21 @@ impl Protocol {
         let number = part_number(input.part_number)?;
         let bucket = self.bucket(&input.bucket)?;
         let stored = writable(&bucket)?;
-        if stored.uploads.lock().get(&input.key, &input.upload_id).is_none() {
-            return Err(no_such_upload());
-        }
+        let customer = encryption::customer!(input)?;
+        let (algorithm, encryption) = upload_of(stored, &input.key, &input.upload_id)?;
+        encryption::unlock(encryption.as_ref(), customer)?;
         let upload = put::Upload {
             body: input.body.take(),
             length: input.content_length,
             md5: input.content_md5.take(),
             checksum: checksums::given!(input),
+            algorithm,
             trailers: request.trailing_headers.take(),
         };
         let received = self.receive(stored, upload, &request.headers, request.credentials.is_some()).await?;
         let mut output = UploadPartOutput { e_tag: Some(etag(&received.etag)), ..Default::default() };
         checksums::show!(output, received.checksum.as_ref());
+        show_encryption!(output, &encryption);
         if !stored.uploads.lock().add(&request.input.key, &request.input.upload_id, number, received) {
             return Err(no_such_upload());
         }
@@ -113,6 +121,11 @@ impl Protocol {
             e_tag: Some(etag(&object.etag)),
             ..Default::default()
         };
+        output.version_id = object.version.clone();
+        if let Some(Encryption::Managed { algorithm, key }) = &object.head.encryption {
+            output.server_side_encryption = Some(algorithm.clone().into());
+            output.ssekms_key_id = key.clone();
+        }
         checksums::show!(output, object.checksum.as_ref());
         output.checksum_type = object.checksum.as_ref().map(|checksum| {
             checksum_type(if checksum.composite { Combination::Composite } else { Combination::FullObject })
@@ -241,6 +254,13 @@ pub(super) fn part_number(number: i32) -> S3Result<u16> {
         .ok()
         .filter(|number| (1..=10_000).contains(number))
         .ok_or_else(|| s3_error!(InvalidArgument, "Part number must be an integer between 1 and 10000, inclusive"))
+}
+
+/// The checksum that the parts of an upload have, and what it is said to be encrypted with.
+pub(super) fn upload_of(stored: &Stored, key: &str, id: &str) -> S3Result<(Option<Algorithm>, Option<Encryption>)> {
+    let uploads = stored.uploads.lock();
+    let upload = uploads.get(key, id).ok_or_else(no_such_upload)?;
+    Ok((upload.checksum.map(|(algorithm, _)| algorithm), upload.head.encryption.clone()))
 }
 
 pub(super) fn no_such_upload() -> S3Error {

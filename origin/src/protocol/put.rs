@@ -7,15 +7,16 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{HeaderMap, StatusCode};
-use s3s::dto::{PutObjectInput, PutObjectOutput, StreamingBlob};
+use s3s::dto::{ChecksumType, PutObjectInput, PutObjectOutput, StreamingBlob};
 use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
 
+use super::encryption::show_encryption;
 use super::reply::{error_called, etag, head_of, internal, refused};
 use super::{Protocol, checksums, conditions, writable};
 use crate::store::bucket::{Condition, Stored};
 use crate::store::directory::drop_files;
 use crate::store::intake::{Intake, Received};
-use crate::store::object::{Checksum, Head, Object, now};
+use crate::store::object::{Algorithm, Checksum, Head, Object, now};
 
 /// The largest body of one request: 5 GiB, as S3 has it.
 const LARGEST: i64 = 5 << 30;
@@ -26,6 +27,8 @@ pub(super) struct Upload {
     pub(super) length: Option<i64>,
     pub(super) md5: Option<String>,
     pub(super) checksum: Option<Checksum>,
+    /// The algorithm of the checksum that is to be computed where none is given.
+    pub(super) algorithm: Option<Algorithm>,
     pub(super) trailers: Option<TrailingHeaders>,
 }
 
@@ -43,10 +46,11 @@ impl Protocol {
             length: input.content_length,
             md5: input.content_md5.take(),
             checksum: checksums::given!(input),
+            algorithm: None,
             trailers: request.trailing_headers.take(),
         };
+        let head = head_of!(input);
         let received = self.receive(stored, upload, &request.headers, request.credentials.is_some()).await?;
-        let head = head_of!(request.input);
         let object = Object {
             head,
             size: received.size,
@@ -54,6 +58,7 @@ impl Protocol {
             modified: now(),
             checksum: received.checksum,
             part_sizes: Vec::new(),
+            version: None,
             content: received.content,
         };
         let content = object.content.clone();
@@ -63,6 +68,9 @@ impl Protocol {
         })?;
         let mut output = PutObjectOutput { e_tag: Some(etag(&object.etag)), ..Default::default() };
         checksums::show!(output, object.checksum.as_ref());
+        output.checksum_type = object.checksum.as_ref().map(|_| ChecksumType::from_static(ChecksumType::FULL_OBJECT));
+        output.version_id = object.version.clone();
+        show_encryption!(output, &object.head.encryption);
         Ok(S3Response::new(output))
     }
 
@@ -92,6 +100,7 @@ impl Protocol {
             modified: now(),
             checksum: None,
             part_sizes: Vec::new(),
+            version: None,
             content: received.content,
         };
         stored.insert(key, object, &Condition::None).map(drop).map_err(|_| closed())
@@ -111,7 +120,8 @@ impl Protocol {
         }
         let md5 = upload.md5.as_deref().map(decode_md5).transpose()?;
         let algorithm = upload.checksum.as_ref().map(|checksum| checksum.algorithm);
-        let algorithm = algorithm.or_else(|| checksums::announced(headers));
+        let promised = algorithm.or_else(|| checksums::announced(headers));
+        let algorithm = promised.or(upload.algorithm).or(self.default_checksum.then_some(Algorithm::Crc64Nvme));
         let mut intake = Intake::open(&stored.shelf, self.etag, md5.is_some(), algorithm).map_err(internal)?;
         if let Some(mut body) = upload.body {
             while let Some(frame) = body.next().await {
@@ -125,8 +135,8 @@ impl Protocol {
             ));
         }
         let received = intake.finish().await.map_err(internal)?;
-        let promised = checksums::trailing(upload.trailers).or(upload.checksum);
-        let kept = verify(&received, md5, promised);
+        let given = checksums::trailing(upload.trailers).or(upload.checksum);
+        let kept = verify(&received, md5, promised.is_some(), given);
         if kept.is_err() {
             drop_files(&received.content);
         }
@@ -134,17 +144,18 @@ impl Protocol {
     }
 }
 
-fn verify(received: &Received, md5: Option<[u8; 16]>, promised: Option<Checksum>) -> S3Result<()> {
+/// Compares what was received with what was `given` of it; it must have been given where it was `promised`.
+fn verify(received: &Received, md5: Option<[u8; 16]>, promised: bool, given: Option<Checksum>) -> S3Result<()> {
     if md5.is_some() && md5 != received.md5 {
         return Err(s3_error!(BadDigest, "The Content-MD5 you specified did not match what we received"));
     }
-    match (&received.checksum, promised) {
-        (Some(computed), Some(promised)) if *computed != promised => Err(s3_error!(
+    match (&received.checksum, given) {
+        (Some(computed), Some(given)) if *computed != given => Err(s3_error!(
             BadDigest,
             "The {:?} you specified did not match the calculated checksum",
             computed.algorithm
         )),
-        (Some(computed), None) => {
+        (Some(computed), None) if promised => {
             let message = format!("A {:?} trailer was announced and did not come", computed.algorithm);
             Err(error_called("MalformedTrailerError", StatusCode::BAD_REQUEST, message))
         }

@@ -26,6 +26,8 @@ macro_rules! head_of {
             website_redirect: $input.website_redirect_location.take(),
             storage_class: $input.storage_class.take().map(|class| class.as_str().to_owned()),
             metadata: $crate::protocol::reply::metadata_of($input.metadata.take()),
+            tags: $crate::protocol::tagging::parse($input.tagging.take())?,
+            encryption: $crate::protocol::encryption::asked!($input)?,
         }
     };
 }
@@ -54,6 +56,8 @@ macro_rules! describe {
         output.metadata = $crate::protocol::reply::metadata_to(head);
         output.e_tag = Some($crate::protocol::reply::etag(&object.etag));
         output.last_modified = Some(object.modified.into());
+        output.version_id = object.version.clone();
+        $crate::protocol::encryption::show_encryption!(output, &head.encryption);
         output
     }};
 }
@@ -129,7 +133,7 @@ pub(super) fn error_with_headers(
 }
 
 /// An error by a code that `s3s` has no name for.
-pub(super) fn error_called(code: &'static str, status: StatusCode, message: impl Into<Cow<'static, str>>) -> S3Error {
+pub(crate) fn error_called(code: &'static str, status: StatusCode, message: impl Into<Cow<'static, str>>) -> S3Error {
     let code = S3ErrorCode::from_bytes(code.as_bytes()).unwrap_or(S3ErrorCode::InvalidRequest);
     let mut error = S3Error::with_message(code, message);
     error.set_status_code(status);

@@ -15,6 +15,7 @@ use super::listing::{Entry, KeySpace, Page, Query, page};
 use super::object::{Object, now};
 use super::synthetic::Synthetic;
 use super::uploads::Uploads;
+use super::versions::{Found, Listed, NULL, Versioning, Versions};
 
 /// One bucket.
 pub(crate) struct Bucket {
@@ -37,11 +38,25 @@ pub(crate) struct Stored {
     pub(crate) uploads: Mutex<Uploads>,
 }
 
-type Index = BTreeMap<Key, Arc<Object>>;
+/// What each key shows, and the versions behind it.
+#[derive(Default)]
+struct Index {
+    current: BTreeMap<Key, Arc<Object>>,
+    versions: Versions,
+}
 
 /// A key that is ordered, and can be sought, by its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key(Box<str>);
+pub(crate) struct Key(pub(crate) Box<str>);
+
+/// What a removal did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Removed {
+    /// The version that was removed, or the delete marker that was made.
+    pub(crate) version: Option<String>,
+    /// Whether that is a delete marker.
+    pub(crate) marker: bool,
+}
 
 impl std::borrow::Borrow<[u8]> for Key {
     fn borrow(&self) -> &[u8] {
@@ -96,15 +111,73 @@ impl Bucket {
 
     pub(crate) fn is_empty(&self) -> bool {
         match &self.kind {
-            Kind::Stored(stored) => stored.index.read().is_empty(),
+            Kind::Stored(stored) => {
+                let index = stored.index.read();
+                index.current.is_empty() && index.versions.is_empty()
+            }
             Kind::Synthetic(synthetic) => synthetic.from(Bound::Unbounded).next().is_none(),
         }
     }
 
     pub(crate) fn find(&self, key: &str) -> Option<Arc<Object>> {
         match &self.kind {
-            Kind::Stored(stored) => stored.index.read().get(key.as_bytes()).cloned(),
+            Kind::Stored(stored) => stored.index.read().current.get(key.as_bytes()).cloned(),
             Kind::Synthetic(synthetic) => synthetic.find(key),
+        }
+    }
+
+    /// What is under a key, or is this version of it.
+    pub(crate) fn find_version(&self, key: &str, version: Option<&str>) -> Found {
+        let current = |object: Option<Arc<Object>>| object.map_or(Found::Nothing, Found::Object);
+        match (&self.kind, version) {
+            (Kind::Stored(stored), Some(id)) => {
+                let index = stored.index.read();
+                if index.versions.versioning == Versioning::Never && id == NULL {
+                    return current(index.current.get(key.as_bytes()).cloned());
+                }
+                index.versions.find(key, id)
+            }
+            (Kind::Stored(stored), None) => {
+                let index = stored.index.read();
+                match (index.current.get(key.as_bytes()), index.versions.latest(key)) {
+                    (Some(object), _) => Found::Object(object.clone()),
+                    (None, Some(marker)) => Found::Marker(marker.id.clone()),
+                    (None, None) => Found::Nothing,
+                }
+            }
+            (Kind::Synthetic(synthetic), None | Some(NULL)) => current(synthetic.find(key)),
+            (Kind::Synthetic(_), Some(_)) => Found::Nothing,
+        }
+    }
+
+    /// Whether it keeps versions.
+    pub(crate) fn versioning(&self) -> Versioning {
+        match &self.kind {
+            Kind::Stored(stored) => stored.index.read().versions.versioning,
+            Kind::Synthetic(_) => Versioning::Never,
+        }
+    }
+
+    /// Calls `visit` with the versions of each key from this one on, newest first, until it returns false.
+    pub(crate) fn each_version(&self, from: &str, mut visit: impl FnMut(Vec<Listed>) -> bool) {
+        let only = |entry: Entry| vec![Listed { entry, id: NULL.to_owned(), is_latest: true, is_marker: false }];
+        let start = Bound::Included(from.as_bytes());
+        let mut visit_all = |versions: &mut dyn Iterator<Item = Vec<Listed>>| {
+            for listed in versions {
+                if !visit(listed) {
+                    return;
+                }
+            }
+        };
+        match &self.kind {
+            Kind::Synthetic(synthetic) => visit_all(&mut synthetic.from(start).map(only)),
+            Kind::Stored(stored) => {
+                let index = stored.index.read();
+                match index.versions.versioning {
+                    Versioning::Never => visit_all(&mut IndexView(index).from(start).map(only)),
+                    _ => visit_all(&mut index.versions.list(from)),
+                }
+            }
         }
     }
 
@@ -118,7 +191,8 @@ impl Bucket {
 
 impl Stored {
     pub(crate) fn with_objects(name: &str, shelf: Shelf, objects: Vec<(String, Arc<Object>)>) -> Self {
-        let index = objects.into_iter().map(|(key, object)| (Key(key.into()), object)).collect();
+        let current = objects.into_iter().map(|(key, object)| (Key(key.into()), object)).collect();
+        let index = Index { current, versions: Versions::default() };
         Self { name: name.to_owned(), shelf, index: RwLock::new(index), uploads: Mutex::default() }
     }
 
@@ -126,45 +200,120 @@ impl Stored {
     /// directory. What to do with the bytes of an object that is refused is the caller's to say.
     pub(crate) fn insert(&self, key: &str, object: Object, condition: &Condition) -> Result<Arc<Object>, Refusal> {
         let mut index = self.index.write();
-        condition.check(index.get(key.as_bytes()))?;
-        let object = match &self.shelf {
-            Shelf::Directory(directory) => directory.commit(&self.name, key, object).map_err(Refusal::Io)?,
-            Shelf::Memory | Shelf::Discard => object,
-        };
+        condition.check(index.current.get(key.as_bytes()))?;
+        let mut object = self.commit(key, object)?;
+        object.version = index.versions.next_id();
         let object = Arc::new(object);
-        let replaced = index.insert(Key(key.into()), object.clone());
+        let replaced = index.current.insert(Key(key.into()), object.clone());
+        let version = object.version.clone();
+        let kept = version.is_some();
+        if let Some(id) = version {
+            index.versions.push(key, id, Some(object.clone()));
+        }
         drop(index);
-        if let Some(replaced) = replaced {
+        if let Some(replaced) = replaced.filter(|_| !kept) {
             drop_files(&replaced.content);
         }
         Ok(object)
     }
 
-    /// Removes every object and every upload.
+    /// Changes what is told of an object, or of one version of it; its bytes stay.
+    pub(crate) fn alter(
+        &self,
+        key: &str,
+        object: &Arc<Object>,
+        change: impl FnOnce(&mut Object),
+    ) -> Result<Arc<Object>, Refusal> {
+        let mut index = self.index.write();
+        let mut altered = (**object).clone();
+        change(&mut altered);
+        let is_current = index.current.get(key.as_bytes()).is_some_and(|current| Arc::ptr_eq(current, object));
+        if is_current {
+            altered = self.commit(key, altered)?;
+        }
+        let altered = Arc::new(altered);
+        index.versions.alter(key, &altered);
+        if is_current {
+            index.current.insert(Key(key.into()), altered.clone());
+        }
+        Ok(altered)
+    }
+
+    fn commit(&self, key: &str, object: Object) -> Result<Object, Refusal> {
+        match &self.shelf {
+            Shelf::Directory(directory) => directory.commit(&self.name, key, object).map_err(Refusal::Io),
+            Shelf::Memory | Shelf::Discard => Ok(object),
+        }
+    }
+
+    /// Begins to keep versions, or ceases to. False where that can't be: in a directory.
+    pub(crate) fn keep_versions(&self, enabled: bool) -> bool {
+        if matches!(self.shelf, Shelf::Directory(_)) {
+            return false;
+        }
+        let mut index = self.index.write();
+        let Index { current, versions } = &mut *index;
+        if versions.versioning == Versioning::Never {
+            for (key, object) in current {
+                *object = Arc::new(Object { version: Some(NULL.to_owned()), ..(**object).clone() });
+                versions.push(&key.0, NULL.to_owned(), Some(object.clone()));
+            }
+        }
+        versions.versioning = if enabled { Versioning::Enabled } else { Versioning::Suspended };
+        true
+    }
+
+    /// Removes every object, every version and every upload.
     pub(crate) fn clear(&self) {
-        let keys: Vec<_> = self.index.read().keys().map(|key| key.0.to_string()).collect();
+        let keys: Vec<_> = self.index.read().current.keys().map(|key| key.0.to_string()).collect();
         for key in keys {
             // What can't be removed from a directory stays, as any refused removal.
-            if self.remove(&key, &Condition::None).is_err() {
+            if self.remove(&key, &Condition::None, None).is_err() {
                 tracing::warn!(%key, "could not be removed");
             }
         }
+        self.index.write().versions.clear();
         self.uploads.lock().abort_all();
     }
 
-    /// Removes what is under `key` if the condition holds. Nothing there is no error, as in S3.
-    pub(crate) fn remove(&self, key: &str, condition: &Condition) -> Result<(), Refusal> {
+    /// Removes what is under `key`, or one version of it, if the condition holds. Nothing there is no error, as in S3.
+    pub(crate) fn remove(&self, key: &str, condition: &Condition, version: Option<&str>) -> Result<Removed, Refusal> {
         let mut index = self.index.write();
-        let present = index.get(key.as_bytes());
-        condition.check(present)?;
-        if let (Shelf::Directory(directory), Some(object)) = (&self.shelf, present) {
+        condition.check(index.current.get(key.as_bytes()))?;
+        if index.versions.versioning != Versioning::Never {
+            return Ok(index.remove_version(key, version));
+        }
+        if version.is_some_and(|id| id != NULL) {
+            return Ok(Removed::default());
+        }
+        if let (Shelf::Directory(directory), Some(object)) = (&self.shelf, index.current.get(key.as_bytes())) {
             directory.forget(&self.name, key, object).map_err(Refusal::Io)?;
         }
-        let removed = index.remove(key.as_bytes());
+        let removed = index.current.remove(key.as_bytes());
         drop(index);
         // The bytes of a large object take a while to free: not under the lock.
         drop(removed);
-        Ok(())
+        Ok(Removed { version: version.map(str::to_owned), marker: false })
+    }
+}
+
+impl Index {
+    /// Where versions are kept: marks a key as deleted, or removes one version for good.
+    fn remove_version(&mut self, key: &str, version: Option<&str>) -> Removed {
+        let Some(id) = version else {
+            let id = self.versions.next_id();
+            if let Some(id) = &id {
+                self.versions.push(key, id.clone(), None);
+            }
+            self.current.remove(key.as_bytes());
+            return Removed { version: id, marker: true };
+        };
+        let removed = self.versions.remove(key, id);
+        match self.versions.latest(key).and_then(|latest| latest.object.clone()) {
+            Some(object) => self.current.insert(Key(key.into()), object),
+            None => self.current.remove(key.as_bytes()),
+        };
+        Removed { version: Some(id.to_owned()), marker: removed.is_some_and(|removed| removed.object.is_none()) }
     }
 }
 
@@ -172,12 +321,8 @@ struct IndexView<'a>(RwLockReadGuard<'a, Index>);
 
 impl KeySpace for IndexView<'_> {
     fn from<'a>(&'a self, start: Bound<&[u8]>) -> Box<dyn Iterator<Item = Entry> + 'a> {
-        Box::new(self.0.range::<[u8], _>((start, Bound::Unbounded)).map(|(key, object)| Entry {
-            key: key.0.to_string(),
-            size: object.size,
-            etag: object.etag.clone(),
-            modified: object.modified,
-        }))
+        let later = self.0.current.range::<[u8], _>((start, Bound::Unbounded));
+        Box::new(later.map(|(key, object)| Entry::of(&key.0, object)))
     }
 }
 

@@ -153,6 +153,7 @@ impl Directory {
                 modified: UNIX_EPOCH + Duration::from_millis(record.modified_ms),
                 checksum: record.checksum,
                 part_sizes: record.part_sizes,
+                version: None,
                 content: Content::Files(segments.collect()),
             };
             named.extend(record.files.into_iter().map(|(name, _)| name));

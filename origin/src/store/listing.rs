@@ -6,6 +6,8 @@
 use std::ops::Bound;
 use std::time::SystemTime;
 
+use super::object::Object;
+
 /// Keys in byte order, from any point on.
 pub(crate) trait KeySpace {
     /// Every entry from `start` on.
@@ -19,6 +21,20 @@ pub(crate) struct Entry {
     pub(crate) size: u64,
     pub(crate) etag: String,
     pub(crate) modified: SystemTime,
+    /// Where it is not the standard one.
+    pub(crate) storage_class: Option<String>,
+}
+
+impl Entry {
+    pub(crate) fn of(key: &str, object: &Object) -> Self {
+        Self {
+            key: key.to_owned(),
+            size: object.size,
+            etag: object.etag.clone(),
+            modified: object.modified,
+            storage_class: object.head.storage_class.clone(),
+        }
+    }
 }
 
 /// Where a page begins.

@@ -17,6 +17,7 @@ pub(crate) mod memory;
 pub(crate) mod object;
 pub(crate) mod synthetic;
 pub(crate) mod uploads;
+pub(crate) mod versions;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -21,6 +21,19 @@ pub(crate) struct Head {
     pub(crate) website_redirect: Option<String>,
     pub(crate) storage_class: Option<String>,
     pub(crate) metadata: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) encryption: Option<Encryption>,
+}
+
+/// What an object is said to be encrypted with. Nothing is: it is only remembered, and asked for where S3 asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Encryption {
+    /// `AES256` or one of the `aws:kms` family, and the key's name for those.
+    Managed { algorithm: String, key: Option<String> },
+    /// A key that the client brings with every request; the MD5 of it, in base64.
+    Customer { md5: String },
 }
 
 /// The checksum algorithms of S3.
@@ -54,7 +67,25 @@ pub(crate) struct Object {
     pub(crate) checksum: Option<Checksum>,
     /// Bytes of each part, where the object was uploaded in parts.
     pub(crate) part_sizes: Vec<u64>,
+    /// Its id, in a bucket that keeps versions.
+    pub(crate) version: Option<String>,
     pub(crate) content: Content,
+}
+
+impl Default for Object {
+    /// An object of nothing, from the beginning of time.
+    fn default() -> Self {
+        Self {
+            head: Head::default(),
+            size: 0,
+            etag: String::new(),
+            modified: UNIX_EPOCH,
+            checksum: None,
+            part_sizes: Vec::new(),
+            version: None,
+            content: Content::Discarded,
+        }
+    }
 }
 
 /// Now, cut to milliseconds: what the XML of a listing can carry.

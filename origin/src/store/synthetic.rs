@@ -128,7 +128,7 @@ impl Series {
 
     fn entry(&self, key: String) -> Entry {
         let etag = self.etag(&key);
-        Entry { key, size: self.size, etag, modified: modified() }
+        Entry { key, size: self.size, etag, modified: modified(), storage_class: None }
     }
 
     fn etag(&self, key: &str) -> String {
@@ -158,6 +158,7 @@ impl Synthetic {
             modified: modified(),
             checksum: None,
             part_sizes: Vec::new(),
+            version: None,
             content: Content::Synthetic { phase: hash(series.seed, key) % PERIOD },
         }))
     }
@@ -204,6 +205,28 @@ impl Table {
         let start = ((phase + offset % PERIOD) % PERIOD) as usize;
         self.0.slice(start..start + length.min(PERIOD) as usize)
     }
+}
+
+/// The CRC-64/NVME of the object with this phase and so many bytes: of one period at most, whatever its size, the rest
+/// being the same again.
+pub(crate) fn crc64(phase: u64, size: u64) -> u64 {
+    let algorithm = crc_fast::CrcAlgorithm::Crc64Nvme;
+    let of = |length: u64| crc_fast::checksum(algorithm, &Table::get().slice(phase, 0, length));
+    let (mut times, rest) = (size / PERIOD, size % PERIOD);
+    let mut whole = 0;
+    // The periods, by doubling: as many steps as their number has digits in binary.
+    let (mut power, mut length) = if times > 0 { (of(PERIOD), PERIOD) } else { (0, 0) };
+    while times > 0 {
+        if times % 2 == 1 {
+            whole = crc_fast::checksum_combine(algorithm, whole, power, length);
+        }
+        times /= 2;
+        if times > 0 {
+            power = crc_fast::checksum_combine(algorithm, power, power, length);
+            length *= 2;
+        }
+    }
+    crc_fast::checksum_combine(algorithm, whole, of(rest), rest)
 }
 
 fn splitmix64(state: u64) -> u64 {

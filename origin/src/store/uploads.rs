@@ -159,6 +159,7 @@ impl Uploads {
             modified: now(),
             checksum: upload.checksum.and_then(|(algorithm, how)| combine(&parts, algorithm, how)),
             part_sizes: parts.iter().map(|part| part.size).collect(),
+            version: None,
             content: join(parts.iter().map(|part| &part.content)),
         })
     }

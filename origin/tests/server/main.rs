@@ -3,6 +3,7 @@
 // The client below is test code too, but not inside a test function, which is all that clippy goes by.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod attributes;
 mod client;
 mod conditions;
 mod directory;
@@ -15,3 +16,4 @@ mod operation;
 mod signatures;
 mod synthetic;
 mod tls;
+mod versions;

@@ -31,11 +31,28 @@ async fn signed_with(
     body: &[u8],
     more: &[(&str, &str)],
 ) -> Answer {
+    signed_for("s3", server, method, path, keys, payload, body, more).await
+}
+
+/// The same, for another service.
+#[allow(clippy::too_many_arguments)]
+async fn signed_for(
+    service: &str,
+    server: &Running,
+    method: &str,
+    path: &str,
+    keys: (&str, &str),
+    payload: &str,
+    body: &[u8],
+    more: &[(&str, &str)],
+) -> Answer {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-    let scope = format!("{}/eu-central-1/s3/aws4_request", &time[..8]);
+    let scope = format!("{}/eu-central-1/{service}/aws4_request", &time[..8]);
     let names = "host;x-amz-content-sha256;x-amz-date";
     let headers = format!("host:{}\nx-amz-content-sha256:{payload}\nx-amz-date:{time}\n", server.address());
-    let canonical = format!("{method}\n{path}\n\n{headers}\n{names}\n{payload}");
+    let (bare, query) = path.split_once('?').unwrap_or((path, ""));
+    let query = if query.is_empty() || query.contains('=') { query.to_owned() } else { format!("{query}=") };
+    let canonical = format!("{method}\n{bare}\n{query}\n{headers}\n{names}\n{payload}");
     let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex(Sha256::digest(canonical)));
     let key = format!("AWS4{}", keys.1).into_bytes();
     let key = scope.split('/').fold(key, |key, part| hmac(&key, part));
@@ -98,4 +115,90 @@ async fn a_framed_body_is_taken_apart_and_its_trailer_checked() {
     let wrong = b"5\r\nhullo\r\n0\r\nx-amz-checksum-crc32:NhCmhg==\r\n\r\n";
     let refused = signed_with(&server, "PUT", "/bucket/key", KEYS, framing, wrong, &headers).await;
     assert_eq!((refused.status, &*refused.code()), (400, "BadDigest"));
+}
+
+/// A presigned path: signed so many seconds ago, for so long.
+fn presigned(server: &Running, method: &str, path: &str, keys: (&str, &str), ago: i64, expires: u32) -> String {
+    let time = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(ago);
+    let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
+    let scope = format!("{}/eu-central-1/s3/aws4_request", &time[..8]);
+    let query = format!(
+        "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={}%2F{}&X-Amz-Date={time}&X-Amz-Expires={expires}&\
+         X-Amz-SignedHeaders=host",
+        keys.0,
+        scope.replace('/', "%2F")
+    );
+    let canonical = format!("{method}\n{path}\n{query}\nhost:{}\n\nhost\nUNSIGNED-PAYLOAD", server.address());
+    let to_sign = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex(Sha256::digest(canonical)));
+    let key = scope.split('/').fold(format!("AWS4{}", keys.1).into_bytes(), |key, part| hmac(&key, part));
+    format!("{path}?{query}&X-Amz-Signature={}", hex(hmac(&key, &to_sign)))
+}
+
+#[tokio::test]
+async fn a_presigned_request_holds_until_it_expires() {
+    let server = Origin::builder().keys(KEYS.0, KEYS.1).bucket("bucket").start().await.unwrap();
+    let put = presigned(&server, "PUT", "/bucket/key", KEYS, 0, 60);
+    assert_eq!(send(&server, "PUT", &put, &[], b"hello").await.status, 200);
+    // Longer ago than a clock may be wrong.
+    let read = presigned(&server, "GET", "/bucket/key", KEYS, 3000, 3600);
+    assert_eq!(get(&server, &read, &[]).await.body, b"hello");
+    let expired = get(&server, &presigned(&server, "GET", "/bucket/key", KEYS, 120, 60), &[]).await;
+    assert_eq!((expired.status, &*expired.code()), (403, "AccessDenied"));
+    let early = get(&server, &presigned(&server, "GET", "/bucket/key", KEYS, -3000, 3600), &[]).await;
+    assert_eq!((early.status, &*early.code()), (403, "RequestTimeTooSkewed"));
+    let forged = get(&server, &presigned(&server, "GET", "/bucket/key", (KEYS.0, "guess"), 0, 60), &[]).await;
+    assert_eq!((forged.status, &*forged.code()), (403, "SignatureDoesNotMatch"));
+    let other = put.replace("/bucket/key", "/bucket/other");
+    assert_eq!(send(&server, "PUT", &other, &[], b"hello").await.code(), "SignatureDoesNotMatch");
+}
+
+#[tokio::test]
+async fn temporary_keys_need_their_token_and_expire() {
+    let server =
+        Origin::builder().bucket("bucket").temporary_keys("temp", "secret", "the token").start().await.unwrap();
+    let list = async |keys: (&str, &str), token: &[(&str, &str)]| {
+        signed_with(&server, "GET", "/bucket", keys, "UNSIGNED-PAYLOAD", b"", token).await
+    };
+    let keys = ("temp", "secret");
+    assert_eq!(list(keys, &[("x-amz-security-token", "the token")]).await.status, 200);
+    let without = list(keys, &[]).await;
+    assert_eq!((without.status, &*without.code()), (400, "InvalidToken"));
+    assert_eq!(list(keys, &[("x-amz-security-token", "another")]).await.code(), "InvalidToken");
+    server.expire_keys("temp");
+    let expired = list(keys, &[("x-amz-security-token", "the token")]).await;
+    assert_eq!((expired.status, &*expired.code()), (400, "ExpiredToken"));
+    server.add_keys("fresh", "secret", None);
+    assert_eq!(list(("fresh", "secret"), &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_directory_bucket_is_used_within_a_session() {
+    let bucket = "data--use1-az4--x-s3";
+    let server = Origin::builder().keys(KEYS.0, KEYS.1).bucket(bucket).bucket("bucket").start().await.unwrap();
+    let unsigned = "UNSIGNED-PAYLOAD";
+    let open = async |bucket: &str| {
+        let path = format!("/{bucket}?session");
+        signed_for("s3express", &server, "GET", &path, KEYS, unsigned, b"", &[]).await
+    };
+    assert_eq!(open("bucket").await.status, 400, "no session with an ordinary bucket");
+    let session = open(bucket).await;
+    assert_eq!(session.status, 200, "{}", session.text());
+    let field = |name: &str| session.one(name).unwrap();
+    let (access, secret, token) = (field("AccessKeyId"), field("SecretAccessKey"), field("SessionToken"));
+    let ask = async |method: &str, keys: (&str, &str), headers: &[(&str, &str)], body: &[u8]| {
+        let path = format!("/{bucket}/key");
+        signed_for("s3express", &server, method, &path, keys, unsigned, body, headers).await
+    };
+    let with_token = [("x-amz-s3session-token", &*token)];
+    assert_eq!(ask("PUT", (&access, &secret), &with_token, b"hello").await.status, 200);
+    assert_eq!(ask("GET", (&access, &secret), &with_token, b"").await.body, b"hello");
+    assert_eq!(ask("GET", (&access, &secret), &[], b"").await.code(), "InvalidToken");
+    assert_eq!(ask("GET", KEYS, &[], b"").await.code(), "AccessDenied");
+    assert_eq!(
+        ask("GET", (&access, "guessed"), &with_token, b"").await.status,
+        501,
+        "s3express is only known when right"
+    );
+    server.expire_sessions();
+    assert_eq!(ask("GET", (&access, &secret), &with_token, b"").await.code(), "ExpiredToken");
 }

@@ -8,8 +8,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::checksum::ChecksumAlgorithm;
 use crate::error::{Error, ErrorKind, Result};
-use crate::wire::checksum::ChecksumAlgorithm;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -26,6 +26,7 @@ from pathlib import Path
 
 # A room may name the rooms of a lower rank.
 RANK = {
+    "checksum": 0,
     "error": 0,
     "sync": 0,
     "buffer": 1,

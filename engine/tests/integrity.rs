@@ -265,7 +265,7 @@ fn takes(judge: impl Fn(&Asked) -> Option<Vec<Act>> + Send + Sync + 'static) -> 
             let found = asked.head.lines().find(|line| line.starts_with("x-amz-checksum-"));
             let mut echo = found.map(|line| format!("{line}\r\n")).unwrap_or_default();
             if let Some(name) = asked.header("x-amz-trailer") {
-                let text = String::from_utf8_lossy(&asked.body);
+                let text = String::from_utf8_lossy(&asked.body[asked.body.len().saturating_sub(200)..]);
                 let (_, value) = text.rsplit_once(&format!("{name}:")).unwrap();
                 echo = format!("{name}: {}\r\n", value.trim());
             }
@@ -277,7 +277,10 @@ fn takes(judge: impl Fn(&Asked) -> Option<Vec<Act>> + Send + Sync + 'static) -> 
 
 fn writer(script: &Script) -> wirespeed::ClientBuilder {
     let builder = script.builder().credentials(Credentials::new("id", "secret")).part_size(16 << 20);
-    builder.set("payload_signing", "unsigned").unwrap().set("multipart_threshold", "64MiB").unwrap()
+    // The scripts take their time over large bodies where a machine is busy.
+    let patient = [("stall_timeout", "20s"), ("first_byte_timeout", "20s"), ("multipart_threshold", "64MiB")];
+    let builder = patient.into_iter().fold(builder, |builder, (name, value)| builder.set(name, value).unwrap());
+    builder.set("payload_signing", "unsigned").unwrap()
 }
 
 /// The content of an `aws-chunked` body.

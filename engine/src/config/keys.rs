@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{AddressingStyle, Config, ExpressSessions, GIB, KIB, MIB, MOST_CONCURRENCY, PayloadSigning, ProxyUrl};
+use crate::checksum::ChecksumAlgorithm;
 use crate::error::{Error, ErrorKind, Result};
-use crate::wire::checksum::ChecksumAlgorithm;
 
 /// The settings that a profile of the AWS configuration files can make, and its names for them:
 /// `s3.x` is the property `x` indented under `s3`, and `services.s3.x` that of the profile's services

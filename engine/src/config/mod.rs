@@ -17,8 +17,8 @@ pub use keys::{CONFIG_KEYS, ConfigKey};
 
 use keys::PROFILE_KEYS;
 
+use crate::checksum::ChecksumAlgorithm;
 use crate::error::{Error, ErrorKind, Result};
-use crate::wire::checksum::ChecksumAlgorithm;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

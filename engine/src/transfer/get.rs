@@ -6,18 +6,19 @@
 
 use std::ops::{Bound, Range, RangeBounds};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tracing::Instrument;
 
 use super::Engine;
 use super::checksum::{CHECKSUM_MODE, Check, Unverified};
-use super::file::{FileWriter, PartialFile};
+use super::crew::{Destination, Parts, work};
+use super::file::PartialFile;
 use super::head::ObjectInfo;
 use super::opening::{Opening, Wanted};
 use super::options::Borrowed;
 use super::ordered;
-use super::part::{Begun, RangeText, Sink, Source, reserve};
+use super::part::{Begun, RangeText, Source, reserve};
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Attempts, Call, Subject};
 use super::stream::ObjectStream;
@@ -27,7 +28,7 @@ use crate::buffer::{Buffer, FreezeError, Slot, Target, lend_blocking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
 use crate::net::Connection;
-use crate::plan::{DownloadParts, download_parts};
+use crate::plan::download_parts;
 use crate::wire::request::Method;
 
 /// An object in memory.
@@ -451,71 +452,6 @@ impl Opened {
 /// What is wanted beside the first part, which lies at its beginning or at its end.
 pub(crate) fn rest_of(wanted: &Range<u64>, first: &Range<u64>) -> Range<u64> {
     if first.start > wanted.start { wanted.start..first.start } else { first.end..wanted.end }
-}
-
-/// Where a download's bytes go.
-enum Destination {
-    /// The slot over what has not been handed out yet.
-    Memory(Slot),
-    File(FileWriter),
-    Discard,
-}
-
-/// The parts that no worker has taken yet.
-struct Parts {
-    rest: DownloadParts,
-    next: u64,
-    destination: Destination,
-    origin: u64,
-}
-
-impl Parts {
-    fn take(&mut self) -> Option<(Range<u64>, Sink)> {
-        let range = self.rest.get(self.next)?;
-        self.next += 1;
-        let sink = self.sink(&range);
-        Some((range, sink))
-    }
-
-    /// Of the part that the first answer brings.
-    fn first_sink(&mut self, range: &Range<u64>) -> Sink {
-        let before = range.start - self.origin;
-        match &mut self.destination {
-            Destination::Memory(slot) if before > 0 => {
-                let front = slot.split_to(before as usize);
-                Sink::Memory(std::mem::replace(slot, front))
-            }
-            _ => self.sink(range),
-        }
-    }
-
-    /// Parts are handed out in order, so the part's slot is the front of what is left.
-    fn sink(&mut self, range: &Range<u64>) -> Sink {
-        match &mut self.destination {
-            Destination::Memory(slot) => Sink::Memory(slot.split_to((range.end - range.start) as usize)),
-            Destination::File(writer) => Sink::File(writer.clone(), self.origin),
-            Destination::Discard => Sink::Discard,
-        }
-    }
-}
-
-/// One worker: part after part, on one connection for as long as it lasts.
-async fn work(
-    source: Arc<Source>,
-    parts: Arc<Mutex<Parts>>,
-    begun: Option<(Range<u64>, Sink, Begun)>,
-    mut kept: Option<Connection>,
-) -> Result<()> {
-    if let Some((range, sink, begun)) = begun {
-        source.fetch(range, sink, Some(begun), &mut kept).await?;
-    }
-    loop {
-        let taken = parts.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((range, sink)) = taken else { break };
-        source.fetch(range, sink, None, &mut kept).await?;
-    }
-    source.engine.put_back(&source.subject, kept);
-    Ok(())
 }
 
 /// Every part came in, and yet bytes are missing: the engine's own mistake, never handed on.

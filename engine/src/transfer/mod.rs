@@ -10,6 +10,7 @@ pub(crate) mod bucket;
 pub(crate) mod checksum;
 pub(crate) mod cleanup;
 pub(crate) mod copy;
+mod crew;
 pub(crate) mod delete;
 pub(crate) mod file;
 pub(crate) mod get;

@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::Instrument;
 
 use super::Engine;
-use super::checksum::{CHECKSUM_MODE, Check, Sizes, Unverified};
+use super::checksum::{CHECKSUM_MODE, Check, Unverified};
 use super::file::{FileWriter, PartialFile};
 use super::head::ObjectInfo;
-use super::options::{Borrowed, Fields};
+use super::opening::{Opening, Wanted};
+use super::options::Borrowed;
 use super::ordered;
 use super::part::{Begun, RangeText, Sink, Source, reserve};
 use super::read_options::{ReadOptions, read_methods, version_method};
@@ -28,7 +29,6 @@ use crate::metrics::Progress;
 use crate::net::Connection;
 use crate::plan::{DownloadParts, download_parts};
 use crate::wire::request::Method;
-use crate::wire::response::{BodyLength, ResponseHead};
 
 /// An object in memory.
 #[derive(Debug, Clone)]
@@ -295,98 +295,6 @@ impl Get {
     }
 }
 
-/// Which bytes of an object are wanted, before its size is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    All,
-    Range(Range<u64>),
-    /// The last so many.
-    Suffix(u64),
-}
-
-impl Wanted {
-    fn is_empty(&self) -> bool {
-        match self {
-            Wanted::All => false,
-            Wanted::Range(range) => range.is_empty(),
-            Wanted::Suffix(length) => *length == 0,
-        }
-    }
-
-    /// Of an object of this size.
-    fn of(&self, size: u64) -> Range<u64> {
-        match self {
-            Wanted::All => 0..size,
-            Wanted::Range(range) => range.start..range.end.min(size),
-            Wanted::Suffix(length) => size.saturating_sub(*length)..size,
-        }
-    }
-
-    /// Whether an object without bytes has them all.
-    fn allows_empty(&self) -> bool {
-        match self {
-            Wanted::All | Wanted::Suffix(_) => true,
-            Wanted::Range(range) => range.start == 0,
-        }
-    }
-}
-
-/// How a download begins.
-pub(crate) struct Opening<'a> {
-    pub(crate) wanted: Wanted,
-    /// The length of a part.
-    pub(crate) part: u64,
-    /// The bytes are wanted in their order: of a suffix that has several parts, the first answer
-    /// then brings the last byte, and not the last part, which would have to be held to the end.
-    pub(crate) in_order: bool,
-    pub(crate) conditions: &'a Fields,
-    pub(crate) verify: bool,
-    /// Where it is learnt how large objects are.
-    pub(crate) sizes: &'a Sizes,
-}
-
-impl Opening<'_> {
-    /// The bytes that the first request asks for.
-    fn first(&self) -> First {
-        match &self.wanted {
-            Wanted::All => First::Range(0..self.part),
-            Wanted::Range(range) => First::Range(range.start..range.end.min(range.start.saturating_add(self.part))),
-            Wanted::Suffix(length) if *length <= self.part => First::Suffix(*length),
-            Wanted::Suffix(_) if self.in_order => First::Suffix(1),
-            Wanted::Suffix(_) => First::Suffix(self.part),
-        }
-    }
-}
-
-enum First {
-    Range(Range<u64>),
-    Suffix(u64),
-}
-
-impl First {
-    fn write<'a>(&self, text: &'a mut RangeText) -> &'a str {
-        match self {
-            First::Range(range) => text.write(range),
-            First::Suffix(length) => text.write_suffix(*length),
-        }
-    }
-
-    /// In bytes of the object, as far as the answer says how large it is.
-    fn asked(&self, head: &ResponseHead<'_>) -> Range<u64> {
-        match self {
-            First::Range(range) => range.clone(),
-            First::Suffix(length) => {
-                let size = match (head.content_range, head.body) {
-                    (Some(range), _) => range.total.unwrap_or(0),
-                    (None, BodyLength::Length(length)) => length,
-                    (None, _) => 0,
-                };
-                size.saturating_sub(*length)..size
-            }
-        }
-    }
-}
-
 /// A download whose first answer has begun.
 pub(crate) struct Opened {
     pub(crate) source: Source,
@@ -423,8 +331,9 @@ pub(crate) async fn open(
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
             let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
-            if whole && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
-                arriving.end = arriving.end.min(*part);
+            let larger = whole && arriving.end > *part;
+            if larger && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
+                arriving.end = *part;
             }
             let check = match verify {
                 false => Check::none(Unverified::TurnedOff),

@@ -19,6 +19,7 @@ pub(crate) mod list;
 mod lost_answer;
 pub(crate) mod many;
 mod multipart;
+mod opening;
 pub(crate) mod options;
 mod ordered;
 pub(crate) mod pages;

@@ -81,7 +81,7 @@ def server(request) -> servers.Server:
 
 
 def _remove_with_all_in_it(s3, name: str) -> None:
-    """Removes a bucket into which a slow line may still deliver what a client sent before its end."""
+    """Removes a bucket into which a slow line may still deliver what a client had sent."""
     for _ in range(20):
         for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name):
             for one in page.get("Contents", []):

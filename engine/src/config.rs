@@ -189,11 +189,20 @@ impl Default for Config {
 
 /// A quarter of the machine's memory, at most 1 GiB; 256 MiB where the machine will not say.
 fn default_memory() -> u64 {
-    let installed = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-        line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
-    });
-    installed.map_or(256 * MIB, |kib| (kib * KIB / 4).min(GIB))
+    installed_memory().map_or(256 * MIB, |installed| (installed / 4).min(GIB))
+}
+
+/// Bytes of memory that the machine has, where it says so.
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+fn installed_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+    Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? * KIB)
+}
+
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+fn installed_memory() -> Option<u64> {
+    None
 }
 
 impl Config {

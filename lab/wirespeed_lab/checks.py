@@ -32,12 +32,18 @@ METRICS: dict[str, tuple[Callable[[dict], float], str]] = {
 @dataclasses.dataclass(frozen=True)
 class Check:
     """``metric`` of the engine over the sum of the same metric of ``over``
-    (contender names, or ``limit`` for the cheapest cell of the grid)."""
+    (contender names; ``limit`` for the cheapest cell of the grid, ``best peer`` for
+    the peer with the lowest median). ``minus`` names a contender whose metric is
+    taken off the engine's first; ``given`` is a denominator that is not measured
+    but stated, in the metric's unit, and called ``given_name``."""
 
     metric: str
     over: tuple[str, ...]
     threshold: float
     at_least: bool = False
+    minus: str | None = None
+    given: float | None = None
+    given_name: str | None = None
 
     @property
     def asked(self) -> Threshold:
@@ -81,8 +87,13 @@ def has_role(row: dict, role: str) -> list[str]:
 
 def cheapest_limit(row: dict) -> str | None:
     """The grid cell with the lowest median of CPU time, among those that stayed to the end."""
+    return cheapest(row, "limit")
+
+
+def cheapest(row: dict, role: str) -> str | None:
+    """Of all in this role, the one with the lowest median of CPU time that stayed to the end."""
     costs = {}
-    for name in has_role(row, "limit"):
+    for name in has_role(row, role):
         values = by_block(row, name, "core_s_per_gib", row["fresh"])
         if values and name not in row["dropped"]:
             costs[name] = statistics.median(values.values())
@@ -94,18 +105,25 @@ def judge(row: dict, check: Check) -> Finding:
     engines = has_role(row, "engine")
     names = []
     for name in check.over:
-        found = cheapest_limit(row) if name == "limit" else name
+        role = {"limit": "limit", "best peer": "peer"}.get(name)
+        found = cheapest(row, role) if role else name
         if found:
             names.append(found)
     if not engines or len(names) < len(check.over):
         return Finding(check, tuple(names), None)
-    ours = by_block(row, engines[0], check.metric, row["fresh"])
-    theirs = [by_block(row, name, check.metric, row["fresh"]) for name in names]
-    blocks = sorted(set(ours).intersection(*theirs))
+
+    def values(name: str) -> dict[int, float]:
+        return by_block(row, name, check.metric, row["fresh"])
+
+    ours = values(engines[0])
+    less = values(check.minus) if check.minus else dict.fromkeys(ours, 0.0)
+    theirs = [values(name) for name in names]
+    shown = (*names, *((check.given_name,) if check.given_name else ()))
+    blocks = sorted(set(ours).intersection(less, *theirs))
     if not blocks:
-        return Finding(check, tuple(names), None)
-    under = [sum(values[block] for values in theirs) for block in blocks]
-    return Finding(check, tuple(names), paired_ratio([ours[b] for b in blocks], under))
+        return Finding(check, shown, None)
+    under = [sum(each[block] for each in theirs) + (check.given or 0) for block in blocks]
+    return Finding(check, shown, paired_ratio([ours[b] - less[b] for b in blocks], under))
 
 
 def judge_all(row: dict) -> list[Finding]:

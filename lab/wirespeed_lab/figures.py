@@ -1,7 +1,9 @@
-"""``python -m wirespeed_lab.figures``: measures the project's figures, or shows a record.
+"""``python -m wirespeed_lab.figures``: measures the project's figures, shows a record, or puts
+its table into the README.
 
     figures [--rows get-memory,put-memory,...] [--quick] [--record PATH]
     figures show RECORD
+    figures readme RECORD
 
 Exit code 0 when every figure asked for was met, 1 when one was missed or a
 client failed, 3 when none was missed but some are not resolved, 2 when the
@@ -11,23 +13,40 @@ measurement could not be made.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import random
 import shlex
+import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
 
-from . import checks, machine, peak, places, record, report, rounds, rows
+from . import checks, machine, peak, places, readme, record, report, rounds, rows
+from . import rows_checksums as sums
+from . import rows_store as store
+from . import rows_tls as tls
 from .origin import Origin, Synthetic
 from .rounds import Effort
 from .server import ServerFailed
 
 SERVER_CPU, CLIENT_CPU = 0, 1
 PEAK = "peak-memory"
-EVERY = (*rows.ROWS, PEAK)
+#: A row's server: over plain HTTP, over TLS, or like a distant store; and what makes the row.
+ROWS: dict[str, tuple[str, Callable[[rows.Site], rounds.Row]]] = {
+    **{name: ("plain", make) for name, make in rows.ROWS.items()},
+    "get-memory-tls": ("tls", tls.get_memory),
+    "put-memory-tls": ("tls", tls.put_memory),
+    "checksums-get": ("plain", sums.get),
+    "checksums-put": ("plain", sums.put),
+    "checksums-get-tls": ("tls", sums.get),
+    "checksums-put-tls": ("tls", sums.put),
+    "get-modelled": ("modelled", store.get_default),
+}
+EVERY = (*ROWS, PEAK)
 #: Enough to see that all parts work; its rows are mostly not resolved.
 QUICK = Effort(most_blocks=10, most_seconds=30)
 
@@ -63,6 +82,41 @@ def _effort(chosen: argparse.Namespace) -> Effort:
     )
 
 
+class _Servers(contextlib.ExitStack):
+    """The servers of a run, each started when a row first asks for it."""
+
+    def __init__(self, disk: Path, tmpfs: Path):
+        super().__init__()
+        self._disk, self._tmpfs = disk, tmpfs
+        self._running: dict[str, Origin] = {}
+        self.commands: dict[str, dict] = {}
+
+    def take(self, kind: str) -> tuple[Origin, rows.Site]:
+        """The server for this kind of row, and the place as its clients see it."""
+        ca_file = self._disk / "ca.pem" if kind == "tls" else None
+        if kind not in self._running:
+            server = Origin(
+                SERVER_CPU,
+                synthetic=(
+                    Synthetic(rows.BUCKET, rows.LARGE_KEY, rows.LARGE),
+                    Synthetic(rows.BUCKET, rows.VAST_KEY, rows.VAST),
+                    Synthetic(rows.BUCKET, rows.HUGE_KEY, rows.HUGE),
+                    Synthetic(
+                        rows.BUCKET, rows.SMALL_PREFIX, rows.SMALL, rows.SMALL_COUNT, rows.DIGITS
+                    ),
+                ),
+                buckets=(rows.CHECKED,),
+                discarding=(rows.UPLOADS,),
+                ca_file=ca_file,
+                model=store.MODEL if kind == "modelled" else (),
+            )
+            self._running[kind] = self.enter_context(server)
+            self.commands[kind] = {"command": server.command, "cpu": SERVER_CPU}
+        server = self._running[kind]
+        site = rows.Site(server.endpoint, server.credentials, self._disk, self._tmpfs, ca_file)
+        return server, site
+
+
 def _measure(chosen: argparse.Namespace, console: Console) -> tuple[dict, Path]:
     command = [sys.executable, "-m", "wirespeed_lab.figures", *sys.argv[1:]]
     result = record.new("figures", machine.describe(), machine.versions(), command)
@@ -72,26 +126,23 @@ def _measure(chosen: argparse.Namespace, console: Console) -> tuple[dict, Path]:
     disk.mkdir(parents=True, exist_ok=True)
     shuffle = random.Random(chosen.seed)
     result["seed"] = chosen.seed
-    synthetic = (
-        Synthetic(rows.BUCKET, rows.LARGE_KEY, rows.LARGE),
-        Synthetic(rows.BUCKET, rows.HUGE_KEY, rows.HUGE),
-        Synthetic(rows.BUCKET, rows.SMALL_PREFIX, rows.SMALL, rows.SMALL_COUNT, rows.DIGITS),
-    )
     with (
         tempfile.TemporaryDirectory(prefix="figures-", dir=disk) as on_disk,
         tempfile.TemporaryDirectory(prefix="wirespeed-figures-", dir=chosen.tmpfs) as on_tmpfs,
-        Origin(SERVER_CPU, synthetic=synthetic, discarding=(rows.UPLOADS,)) as server,
+        _Servers(Path(on_disk), Path(on_tmpfs)) as servers,
     ):
-        result["server"] = {"command": server.command, "cpu": SERVER_CPU}
-        site = rows.Site(server.endpoint, server.credentials, Path(on_disk), Path(on_tmpfs))
+        result["servers"] = servers.commands
         for name in chosen.rows:
             with console.status(f"{name} ...") as status:
-                if name == PEAK:
+                kind, make = ROWS.get(name, ("plain", None))
+                server, site = servers.take(kind)
+                if name.startswith("checksums-get"):
+                    sums.prepare(site)
+                if make is None:
                     part = peak.run(site, CLIENT_CPU)
                 else:
-                    row = rows.ROWS[name](site)
                     part = rounds.run(
-                        row, server, CLIENT_CPU, _effort(chosen), shuffle, status.update
+                        make(site), server, CLIENT_CPU, _effort(chosen), shuffle, status.update
                     )
             result["rows"].append(part)
             record.write(result, path)
@@ -119,20 +170,24 @@ def exit_code(result: dict) -> int:
 
 def main(argv: list[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else 160)
-    if argv[:1] == ["show"]:
+    if argv[:1] in (["show"], ["readme"]):
         if len(argv) != 2:
-            console.print("usage: figures show RECORD")
+            console.print(f"usage: figures {argv[0]} RECORD")
             return 2
         try:
-            report.show(record.read(Path(argv[1])), console)
-        except record.BadRecord as error:
+            path = Path(argv[1])
+            if argv[0] == "show":
+                report.show(record.read(path), console)
+            else:
+                readme.write(record.read(path), path, places.REPOSITORY / "README.md")
+        except (record.BadRecord, readme.NoMarkers) as error:
             console.print(f"[red]{error}[/]")
             return 2
         return 0
     chosen = _arguments(argv)
     try:
         result, path = _measure(chosen, console)
-    except (places.MissingProgram, ServerFailed) as error:
+    except (places.MissingProgram, ServerFailed, subprocess.SubprocessError) as error:
         console.print(f"[red]can't measure[/]: {error}", highlight=False)
         return 2
     report.show(result, console)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import urllib.request
+from pathlib import Path
 
 from . import places
 from .server import Server, free_port
@@ -40,10 +41,16 @@ class Origin(Server):
         synthetic: tuple[Synthetic, ...] = (),
         buckets: tuple[str, ...] = (),
         discarding: tuple[str, ...] = (),
+        ca_file: Path | None = None,
+        model: tuple[str, ...] = (),
     ):
+        """Serves TLS when there is a ``ca_file``, and writes there what clients are to
+        trust; behaves as the flags in ``model`` say."""
         port = free_port()
         command = [str(places.origin()), "--listen", f"127.0.0.1:{port}", "--anonymous"]
-        command += ["--etag", "fast", "--threads", "1", "--region", REGION]
+        command += ["--etag", "fast", "--threads", "1", "--region", REGION, *model]
+        if ca_file:
+            command += ["--tls", "--tls-ca-file", str(ca_file)]
         for series in synthetic:
             command += ["--synthetic", series.argument()]
         for bucket in buckets:
@@ -59,7 +66,7 @@ class Origin(Server):
             "WIRESPEED_ORIGIN_ACCESS_KEY": ACCESS_KEY,
             "WIRESPEED_ORIGIN_SECRET_KEY": SECRET_KEY,
         }
-        super().__init__(command, port, cpu, keys)
+        super().__init__(command, port, cpu, keys, "https" if ca_file else "http")
 
     def requests(self) -> int:
         """S3 requests answered so far, as the server counts them."""

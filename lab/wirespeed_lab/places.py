@@ -49,5 +49,13 @@ def rust_driver(name: str) -> Path:
     return _built(Path(folder) / name, "build it with `make -C lab/drivers`")
 
 
+def go_driver(name: str) -> Path:
+    return _built(DRIVERS / "go" / "build" / name, "build it with `make -C lab/drivers`")
+
+
 def boto3_driver() -> Path:
     return DRIVERS / "boto3" / "driver.py"
+
+
+def awscrt_driver() -> Path:
+    return DRIVERS / "awscrt" / "driver.py"

@@ -31,20 +31,38 @@ SMALL = 64 * KIB
 DIGITS = 8
 HUGE_KEY = "huge"
 HUGE = 8 * GIB
+#: Long enough for the time to the first byte to be small beside it.
+VAST_KEY = "vast"
+VAST = 4 * GIB
 UPLOADS = "uploads"
+#: Holds what was uploaded with its checksum.
+CHECKED = "checked"
 PART = "8MiB"
 LARGE_CONNECTIONS = 16
 SMALL_CONNECTIONS = 32
 
 
+#: What the rows that say nothing of checksums are measured with: neither limit nor peers have any.
+WITHOUT_CHECKSUMS = {"WIRESPEED_CHECKSUM_ALGORITHM": "none", "WIRESPEED_VERIFY_CHECKSUMS": "false"}
+
+
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """Where a run takes place: the server, credentials, and folders for files."""
+    """Where a run takes place: the server, credentials, and folders for files.
+    ``ca_file`` holds what clients are to trust, where the server speaks TLS."""
 
     endpoint: str
     credentials: dict[str, str]
     disk: Path
     tmpfs: Path
+    ca_file: Path | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What every signed client needs: credentials, and whom to trust by the
+        variables that the engine, the AWS clients and the others read."""
+        names = ("AWS_CA_BUNDLE", "SSL_CERT_FILE") if self.ca_file else ()
+        return {**self.credentials, **dict.fromkeys(names, str(self.ca_file))}
 
 
 def _limit(site: Site, name: str, *arguments: str) -> Contender:
@@ -52,7 +70,7 @@ def _limit(site: Site, name: str, *arguments: str) -> Contender:
     return Contender(name, "limit", command)
 
 
-def _limit_get_large(site: Site, mark: str, sink: str = "memory") -> Contender:
+def limit_get_large(site: Site, mark: str, sink: str = "memory") -> Contender:
     return _limit(
         site,
         f"limit rcvlowat {mark}",
@@ -63,26 +81,33 @@ def _limit_get_large(site: Site, mark: str, sink: str = "memory") -> Contender:
 
 
 def engine_command(
-    site: Site, *arguments: str, connections: int = LARGE_CONNECTIONS, memory: int | None = None
+    site: Site,
+    *arguments: str,
+    connections: int = LARGE_CONNECTIONS,
+    memory: int | None = None,
+    step: bool = True,
 ) -> tuple[str, ...]:
-    """`wirespeed bench` in step mode; ``memory`` is the budget in bytes, when not the default."""
+    """`wirespeed bench`, in step mode unless told; ``memory`` is the budget in bytes, when not
+    the default."""
     return (
         str(places.wirespeed()),
         *("--endpoint-url", site.endpoint),
         *("--concurrency", str(connections), "--part-size", PART),
         *(("--memory", f"{memory // MIB}MiB") if memory else ()),
-        *("bench", *arguments, "--json", "--step"),
+        *("bench", *arguments, "--json", *(("--step",) if step else ())),
     )
 
 
-def _engine(site: Site, *arguments: str, connections: int = LARGE_CONNECTIONS) -> Contender:
+def engine(site: Site, *arguments: str, connections: int = LARGE_CONNECTIONS) -> Contender:
+    """The engine without checksums."""
     command = engine_command(site, *arguments, connections=connections)
-    return Contender("wirespeed", "engine", command, site.credentials)
+    return Contender("wirespeed", "engine", command, {**site.environment, **WITHOUT_CHECKSUMS})
 
 
-def _peer(site: Site, name: str, *arguments: str) -> Contender:
+def peer(site: Site, name: str, *arguments: str) -> Contender:
+    """A driver of the peers' Rust workspace."""
     command = (str(places.rust_driver(name)), "--endpoint", site.endpoint, *arguments, "--step")
-    return Contender(name, "peer", command, site.credentials)
+    return Contender(name, "peer", command, site.environment)
 
 
 def get_memory(site: Site) -> Row:
@@ -91,9 +116,9 @@ def get_memory(site: Site) -> Row:
         "get-memory",
         "GET 1 GiB to memory",
         (
-            _engine(site, "get", large, "--sink", "memory"),
-            *(_limit_get_large(site, mark) for mark in GRID),
-            _peer(
+            engine(site, "get", large, "--sink", "memory"),
+            *(limit_get_large(site, mark) for mark in GRID),
+            peer(
                 site,
                 "rust-sdk",
                 *("--bucket", BUCKET, "--key", LARGE_KEY, "--size", str(LARGE)),
@@ -115,7 +140,7 @@ def put_memory(site: Site) -> Row:
         "put-memory",
         "PUT 1 GiB from memory",
         (
-            _engine(
+            engine(
                 site,
                 *("put", f"s3://{UPLOADS}/engine", "--size", str(LARGE), "--unsigned-payload"),
             ),
@@ -146,7 +171,7 @@ def small_objects(site: Site) -> Row:
         "small-objects",
         "GET 20,000 x 64 KiB to memory",
         (
-            _engine(
+            engine(
                 site,
                 *("get", f"s3://{BUCKET}/{SMALL_PREFIX}", "--sink", "memory"),
                 connections=SMALL_CONNECTIONS,
@@ -164,7 +189,7 @@ def small_objects(site: Site) -> Row:
                 )
                 for mark in GRID
             ),
-            _peer(site, "object-store", *keys),
+            peer(site, "object-store", *keys),
         ),
         (
             Check("core_us_per_request", ("limit",), 1.5),
@@ -191,8 +216,8 @@ def get_file(site: Site, where: str) -> Row:
         f"get-file-{where}",
         f"GET 1 GiB to a file on {where}",
         (
-            _engine(site, "get", large, "--sink", "file", "--path", str(folder)),
-            *(_limit_get_large(site, mark) for mark in GRID),
+            engine(site, "get", large, "--sink", "file", "--path", str(folder)),
+            *(limit_get_large(site, mark) for mark in GRID),
             raw,
         ),
         (Check("core_s_per_gib", ("limit", "pwrite"), 1.2),),
@@ -207,8 +232,8 @@ def first_get(site: Site) -> Row:
         "first-get",
         "GET 1 GiB first in a fresh process, discarded",
         (
-            _engine(site, "get", large, "--sink", "discard"),
-            *(_limit_get_large(site, mark, "discard") for mark in GRID),
+            engine(site, "get", large, "--sink", "discard"),
+            *(limit_get_large(site, mark, "discard") for mark in GRID),
         ),
         (
             Check("core_s_per_gib", ("limit",), 1.1),

@@ -35,10 +35,11 @@ class Server:
         port: int,
         cpu: int,
         environment: Mapping[str, str] | None = None,
+        scheme: str = "http",
     ):
         self.command = list(command)
         self.port = port
-        self.endpoint = f"http://127.0.0.1:{port}"
+        self.endpoint = f"{scheme}://127.0.0.1:{port}"
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the process)
         self._process = subprocess.Popen(
             pinned(command, cpu),

@@ -214,7 +214,7 @@ def test_unfinished_uploads_are_listed_and_aborted(ws, s3, bucket):
     assert keys_of(s3, bucket) == ["p/c"]
 
 
-# ------------------------------------------------------------------ the definition of the command line
+# ------------------------------------------------------------------ completions and manual
 
 
 def test_completions_are_shells_own_language(ws):

@@ -220,7 +220,7 @@ def test_a_proxy_that_hangs(origin_with):
         fails(ws(*quick, "ls", "s3://bucket", code=3), "proxy", within=10)
 
 
-def test_a_proxys_password_is_never_told(origin_with, transcript):
+def test_the_password_of_a_proxy_is_never_told(origin_with, transcript):
     _, password = servers.new_keys()
     password = password.replace("/", "-").replace("+", "-")
     transcript.keep_secret(password)

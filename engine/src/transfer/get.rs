@@ -423,8 +423,9 @@ pub(crate) async fn open(
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
             let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
-            if whole && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
-                arriving.end = arriving.end.min(*part);
+            let larger = whole && arriving.end > *part;
+            if larger && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
+                arriving.end = *part;
             }
             let check = match verify {
                 false => Check::none(Unverified::TurnedOff),

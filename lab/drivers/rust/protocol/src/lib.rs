@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use nix::sys::resource::{UsageWho, getrusage};
-use nix::sys::time::TimeValLike;
+use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::{Value, json};
 
 /// The workload: one object of `size` bytes in ranges of `part` bytes, or
@@ -51,7 +51,7 @@ pub struct Workload {
     pub connections: usize,
     /// Rounds in this process.
     #[arg(long, default_value_t = 1)]
-    pub rounds: usize,
+    pub rounds: u32,
     /// Print `ready`, then run one round for each `go` on standard input.
     #[arg(long)]
     pub step: bool,
@@ -77,7 +77,8 @@ pub struct Get {
     pub len: u64,
 }
 
-fn bytes(text: &str) -> Result<u64, String> {
+/// A number of bytes, as `65536`, `64KiB`, `8MiB` or `1GiB`.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match &text[digits.len()..] {
         "" => 0,
@@ -126,34 +127,59 @@ impl Workload {
 
     /// Runs the rounds on a runtime of one thread. `round` returns the bytes it
     /// received; anything but the bytes of the workload is an error.
-    pub fn run<F, Fut>(&self, config: Value, mut round: F) -> Result<()>
+    pub fn run<F, Fut>(&self, config: Value, round: F) -> Result<()>
     where
         F: FnMut(Vec<Get>) -> Fut,
         Fut: Future<Output = Result<u64>>,
     {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        self.run_on(&runtime, config, round)
+    }
+
+    /// The same on a runtime of the client's own.
+    pub fn run_on<F, Fut>(&self, runtime: &tokio::runtime::Runtime, config: Value, mut round: F) -> Result<()>
+    where
+        F: FnMut(Vec<Get>) -> Fut,
+        Fut: Future<Output = Result<u64>>,
+    {
         let gets = self.gets();
-        let mut once = || -> Result<Value> {
-            let gets_of_round = gets.clone();
-            let before = getrusage(UsageWho::RUSAGE_SELF)?;
-            let start = Instant::now();
-            let bytes = runtime.block_on(round(gets_of_round))?;
-            let seconds = start.elapsed().as_secs_f64();
-            let after = getrusage(UsageWho::RUSAGE_SELF)?;
-            let wanted: u64 = gets.iter().map(|get| get.len).sum();
+        let wanted: u64 = gets.iter().map(|get| get.len).sum();
+        let head = json!({ "operation": "get", "sink": "discard", "config": config });
+        Steps { step: self.step, rounds: self.rounds }.run(head, || {
+            let bytes = runtime.block_on(round(gets.clone()))?;
             if bytes != wanted {
                 bail!("received {bytes} bytes, not {wanted}");
             }
-            let micros = |a: nix::sys::time::TimeVal, b: nix::sys::time::TimeVal| {
-                (a.num_microseconds() - b.num_microseconds()) as f64 / 1e6
-            };
-            Ok(json!({
-                "seconds": seconds, "bytes": bytes, "objects": self.objects(), "requests": gets.len(),
-                "user_s": micros(after.user_time(), before.user_time()),
-                "system_s": micros(after.system_time(), before.system_time()),
-                "peak_rss_bytes": peak_rss_bytes()?,
-            }))
-        };
+            Ok(Moved { bytes, objects: self.objects(), requests: gets.len() as u64, reconnects: 0 })
+        })
+    }
+}
+
+/// What one round moved.
+pub struct Moved {
+    /// Bytes of bodies.
+    pub bytes: u64,
+    /// Whole objects.
+    pub objects: u64,
+    /// Requests answered.
+    pub requests: u64,
+    /// Connections that had to be made again.
+    pub reconnects: u64,
+}
+
+/// How rounds are asked for: on standard input, or so many of them.
+pub struct Steps {
+    /// Print `ready`, then run one round for each `go`.
+    pub step: bool,
+    /// Without `step`: how many.
+    pub rounds: u32,
+}
+
+impl Steps {
+    /// Runs the rounds, each between two readings of the clocks, and prints them: one JSON object a round, or
+    /// one for all, which begins with `head`.
+    pub fn run(&self, mut head: Value, mut round: impl FnMut() -> Result<Moved>) -> Result<()> {
+        let mut once = || measure(&mut round);
         let mut out = std::io::stdout().lock();
         if self.step {
             writeln!(out, "ready")?;
@@ -167,12 +193,25 @@ impl Workload {
             }
             return Ok(());
         }
-        let rounds = (0..self.rounds).map(|_| once()).collect::<Result<Vec<_>>>()?;
-        let peak = peak_rss_bytes()?;
-        let report = json!({
-            "operation": "get", "sink": "discard", "rounds": rounds, "peak_rss_bytes": peak, "config": config,
-        });
-        writeln!(out, "{report}")?;
+        head["rounds"] = (0..self.rounds).map(|_| once()).collect::<Result<Vec<_>>>()?.into();
+        head["peak_rss_bytes"] = peak_rss_bytes()?.into();
+        writeln!(out, "{head}")?;
         Ok(())
     }
+}
+
+fn measure(round: &mut impl FnMut() -> Result<Moved>) -> Result<Value> {
+    let before = getrusage(UsageWho::RUSAGE_SELF)?;
+    let start = Instant::now();
+    let moved = round()?;
+    let seconds = start.elapsed().as_secs_f64();
+    let after = getrusage(UsageWho::RUSAGE_SELF)?;
+    let between = |a: TimeVal, b: TimeVal| (a.num_microseconds() - b.num_microseconds()) as f64 / 1e6;
+    Ok(json!({
+        "seconds": seconds, "bytes": moved.bytes, "objects": moved.objects, "requests": moved.requests,
+        "reconnects": moved.reconnects,
+        "user_s": between(after.user_time(), before.user_time()),
+        "system_s": between(after.system_time(), before.system_time()),
+        "peak_rss_bytes": peak_rss_bytes()?,
+    }))
 }

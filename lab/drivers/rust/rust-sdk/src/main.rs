@@ -1,12 +1,14 @@
 //! The AWS SDK for Rust: `get_object` for each range or object, the body read
 //! chunk by chunk and dropped. Checksum validation is off; stalled-stream
 //! protection stays on as it comes, for the engine's stall timeout is on too.
+//! Over TLS: rustls with aws-lc, and the certificates of SSL_CERT_FILE.
 
 use anyhow::{Context, Result};
 use aws_sdk_s3::Client;
 use aws_sdk_s3::config::{
     BehaviorVersion, Credentials, Region, RequestChecksumCalculation, ResponseChecksumValidation,
 };
+use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use futures::{StreamExt, TryStreamExt, stream};
 use protocol::{Get, Workload};
 
@@ -23,6 +25,12 @@ async fn fetch(client: Client, bucket: String, get: Get) -> Result<u64> {
 
 fn main() -> Result<()> {
     let workload = <Workload as clap::Parser>::parse();
+    let http = aws_smithy_http_client::Builder::new();
+    let http = if workload.endpoint.starts_with("https:") {
+        http.tls_provider(Provider::Rustls(CryptoMode::AwsLc)).build_https()
+    } else {
+        http.build_http()
+    };
     let credentials = Credentials::new(&workload.access_key, &workload.secret_key, None, None, "driver");
     let config = aws_sdk_s3::Config::builder()
         .behavior_version(BehaviorVersion::latest())
@@ -32,7 +40,7 @@ fn main() -> Result<()> {
         .force_path_style(true)
         .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
         .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
-        .http_client(aws_smithy_http_client::Builder::new().build_http())
+        .http_client(http)
         .build();
     let client = Client::from_conf(config);
     let in_effect = serde_json::json!({

@@ -22,6 +22,7 @@ export PATH := $(TOOLS)/bin:$(PATH)
 GO_TOOLS  := s5cmd versitygw rclone minio
 GO_BINS   := $(GO_TOOLS:%=.tools/bin/%)
 LIMIT     := lab/drivers/limit
+DOCS      := $(CARGO_TARGET_DIR)/docs
 # The peers' drivers are a workspace of their own.
 PEERS     := lab/drivers/rust/Cargo.toml
 # So are the fuzz targets and the model checker's crate: what they need is nobody else's.
@@ -53,6 +54,16 @@ test: test-rust test-python ## run every test
 
 .PHONY: check
 check: check-rust check-directions check-python check-prose check-deny ## formatting, lints, directions, licences, spelling
+
+.PHONY: docs
+docs: | need-rust ## write the manual pages and the shells' completions below the build folder
+	cargo build --locked --package wirespeed-cli
+	$(CARGO_TARGET_DIR)/debug/wirespeed manual --folder $(DOCS)/man1
+	mkdir -p $(DOCS)/completions
+	for shell in bash elvish fish powershell zsh; do \
+	    $(CARGO_TARGET_DIR)/debug/wirespeed completions $$shell >$(DOCS)/completions/wirespeed.$$shell; \
+	done
+	@echo "written to $(DOCS)"
 
 .PHONY: fmt
 fmt: .venv/.stamp | need-rust ## format everything

@@ -97,7 +97,9 @@ def test_ranges_of_an_object(ws, s3, bucket):
 
 
 def test_an_object_is_copied_on_the_server(ws, s3, bucket):
-    s3.put_object(Bucket=bucket, Key="a b+c", Body=b"x", ContentType="text/x-a", Metadata={"m": "1"})
+    s3.put_object(
+        Bucket=bucket, Key="a b+c", Body=b"x", ContentType="text/x-a", Metadata={"m": "1"}
+    )
     assert ws("cp", f"s3://{bucket}/a b+c", f"s3://{bucket}/to/").lines == [
         f"copy: s3://{bucket}/a b+c to s3://{bucket}/to/a b+c"
     ]
@@ -158,7 +160,10 @@ def test_only_what_is_not_there_yet(ws, s3, bucket, tmp_path):
     (tmp_path / "f").write_bytes(b"new")
     s3.put_object(Bucket=bucket, Key="there", Body=b"old")
     ws("cp", tmp_path / "f", f"s3://{bucket}/absent", "--if-none-match")
-    assert "412" in ws("cp", tmp_path / "f", f"s3://{bucket}/there", "--if-none-match", "*", code=3).text
+    assert (
+        "412"
+        in ws("cp", tmp_path / "f", f"s3://{bucket}/there", "--if-none-match", "*", code=3).text
+    )
     assert s3.get_object(Bucket=bucket, Key="there")["Body"].read() == b"old"
 
 
@@ -183,7 +188,8 @@ def test_a_url_reads_and_another_writes(ws, s3, bucket):
 
 def test_unfinished_uploads_are_listed_and_aborted(ws, s3, bucket):
     ids = {
-        key: s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"] for key in ["a", "ab", "p/c"]
+        key: s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"]
+        for key in ["a", "ab", "p/c"]
     }
     s3.put_object(Bucket=bucket, Key="p/c", Body=b"stays")
     rows = ws("--json", "uploads", "ls", f"s3://{bucket}").json
@@ -208,7 +214,7 @@ def test_unfinished_uploads_are_listed_and_aborted(ws, s3, bucket):
     assert keys_of(s3, bucket) == ["p/c"]
 
 
-# ------------------------------------------------------------------ the definition of the command line
+# ------------------------------------------------------------------ completions and manual
 
 
 def test_completions_are_shells_own_language(ws):

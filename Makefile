@@ -78,7 +78,7 @@ setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny ## install the pinned tools
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(CARGO_TARGET_DIR) .demo $(dir $(PEERS))target
+	rm -rf $(CARGO_TARGET_DIR) .demo $(dir $(PEERS))target lab/drivers/go/build
 	$(MAKE) -C $(LIMIT) clean
 
 .PHONY: distclean
@@ -134,7 +134,7 @@ limit: | need-cc
 	$(MAKE) -C $(LIMIT)
 
 .PHONY: drivers
-drivers: | need-rust
+drivers: | need-rust need-go need-cc
 	$(MAKE) -C lab/drivers
 
 # ---------------------------------------------------------------- tests

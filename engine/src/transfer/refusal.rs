@@ -128,7 +128,8 @@ impl Refusal {
             None => (None, String::new(), None, None),
         };
         let region = self.region.or(region);
-        let verdict = verdict(self.status, code.as_deref().unwrap_or_default());
+        let named = code.as_deref().unwrap_or_default();
+        let verdict = verdict(if self.status == 200 { status_of(named) } else { self.status }, named);
         let message = match (message.is_empty(), region) {
             (_, Some(region)) if matches!(self.status, 301 | 307 | 400) => {
                 format!("the bucket is in the region {region}")
@@ -175,6 +176,16 @@ struct Verdict {
     /// For an answer without a document, such as a HEAD's.
     meaning: &'static str,
     hint: Option<&'static str>,
+}
+
+/// The status that an error would have had, had it come before the head of a success was sent.
+fn status_of(code: &str) -> u16 {
+    match code {
+        "AccessDenied" | "InvalidObjectState" | "AllAccessDisabled" => 403,
+        "NoSuchKey" | "NoSuchUpload" | "NoSuchVersion" => 404,
+        "PreconditionFailed" => 412,
+        _ => 200,
+    }
 }
 
 /// What a refusal means, by the codes of S3's error table and the status where there is no code.
@@ -244,6 +255,21 @@ fn verdict(status: u16, code: &str) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_inside_a_success_is_of_the_kind_that_it_would_be_outside() {
+        for (code, kind) in [
+            ("AccessDenied", ErrorKind::Denied),
+            ("NoSuchUpload", ErrorKind::NotFound),
+            ("PreconditionFailed", ErrorKind::Precondition),
+            ("InternalError", ErrorKind::Server),
+            ("InvalidPart", ErrorKind::Config),
+        ] {
+            let body = ErrorBody { code: code.to_owned(), ..ErrorBody::default() };
+            let error = failed_inside_success(body).error;
+            assert_eq!((error.kind(), error.status()), (kind, Some(200)), "{code}");
+        }
+    }
 
     fn refused(status: u16, region: Option<&str>, elsewhere: Option<&str>) -> Refusal {
         Refusal {

@@ -233,6 +233,13 @@ fn verdict(status: u16, code: &str) -> Verdict {
             "the bucket is elsewhere",
             Some("set --region or --endpoint-url to where it is"),
         ),
+        // The answer to a HEAD has no document that could say more.
+        (400, "") => new(
+            K::Config,
+            Retry::Never,
+            "the server refused the request and did not say why",
+            Some("check that the credentials have not expired, and the region"),
+        ),
         (304, _) => new(K::Precondition, Retry::Never, "the object has not changed (not modified)", None),
         (412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
         (401, _) => new(K::Denied, Retry::Never, "the server wants credentials", None),

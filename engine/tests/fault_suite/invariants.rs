@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use wirespeed::{Client, Error, ErrorKind, Unverified, Verified};
 use wirespeed_origin::{Action, Running, Verb};
 
-use crate::operations::{BUCKET, Outcome, Scene};
+use crate::operations::{BUCKET, Outcome, POOL, Scene};
 use crate::schedule::{Operation as Op, Schedule};
 use crate::site::SECRETS;
 
@@ -175,17 +175,19 @@ pub async fn gone(origin: &Running, wrong: &mut Vec<String>) {
     }
 }
 
+/// More than a share of the smallest memory budget, a quarter of 4 MiB.
+const LARGE: usize = 1_200_000;
+
 /// The same client does its work when nothing is wrong any more: no place and no room in the budget is lost.
 pub async fn probe(client: &Client, origin: &Running, schedule: &Schedule, wrong: &mut Vec<String>) {
-    let large: Vec<u8> = (0..1_200_000_u32).map(|at| (at % 251) as u8).collect();
     let many = matches!(schedule.operation, Op::GetManyBuffers | Op::GetStream);
-    let expected = if many { &large[..] } else { b"probe" };
+    let expected = if many { &POOL[..LARGE] } else { b"probe" };
     let probing = async {
         // From a reader: what it gathers first takes all of the budget's passing share, where that is small.
         client.put(BUCKET, "probe").reader(b"probe".as_slice()).await.map_err(|error| error.to_string())?;
         if many {
             // Beyond its first part, an object that is kept takes all of another share.
-            origin.put_object(BUCKET, "probe", large.clone()).await.map_err(|error| error.to_string())?;
+            origin.put_object(BUCKET, "probe", expected).await.map_err(|error| error.to_string())?;
             let mut objects =
                 client.get_many(BUCKET).buffers(["probe".to_owned()]).map_err(|error| error.to_string())?;
             return match objects.next().await {
@@ -253,6 +255,8 @@ fn demand(schedule: &Schedule) -> Must {
         Action::ErrorInBody(code) if code == "InternalError" && operation != Op::DeleteMany => Must::Succeed,
         Action::ErrorInBody(_) if operation == Op::DeleteMany => Must::Succeed,
         Action::ErrorInBody(_) => Must::Fail(&[K::Denied]),
+        // The answer to a HEAD cannot say what was expired.
+        Action::ExpiredToken if verb == Some(Verb::Head) => Must::Fail(&[K::Config]),
         Action::Error(..) | Action::ExpiredToken => Must::Fail(&[K::Denied]),
         Action::Corrupt(_) => Must::Fail(&[K::Integrity]),
         // A whole object's Content-Range says nothing, unless it cannot be read.

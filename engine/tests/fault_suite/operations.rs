@@ -21,7 +21,7 @@ pub const BUCKET: &str = "bucket";
 pub const PAGE: u64 = 10;
 
 /// Bytes without a pattern, of which every content is a piece.
-static POOL: LazyLock<Vec<u8>> = LazyLock::new(|| {
+pub static POOL: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut draw = Draw::new(0);
     (0..(20 * MIB) / 8).flat_map(|_| draw.next().to_le_bytes()).collect()
 });

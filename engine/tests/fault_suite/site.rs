@@ -48,6 +48,8 @@ pub struct Report {
     pub faults: u64,
     pub unverified: usize,
     pub elapsed: Duration,
+    /// Every error, as a person would read it.
+    pub errors: Vec<String>,
     /// What was broken: nothing, if all is well.
     pub wrong: Vec<String>,
 }
@@ -150,9 +152,10 @@ impl Server {
         invariants::probe(&client, origin, schedule, &mut wrong).await;
         invariants::held(origin, &client, &mut wrong).await;
         let unverified = outcome.unverified;
+        let errors = outcome.errors.iter().map(ToString::to_string).collect();
         drop((outcome, client));
         invariants::gone(origin, &mut wrong).await;
-        Ok(Report { ending, retries, faults: met, unverified, elapsed: started.elapsed(), wrong })
+        Ok(Report { ending, retries, faults: met, unverified, elapsed: started.elapsed(), errors, wrong })
     }
 
     fn client(&self, schedule: &Schedule) -> Client {

@@ -264,6 +264,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_refused_head_says_what_it_cannot_know() {
+        let error = refused(400, None, None).judge(None).error.to_string();
+        assert!(error.contains("did not say why") && error.contains("expired"), "{error}");
+    }
+
+    #[test]
     fn an_error_inside_a_success_is_of_the_kind_that_it_would_be_outside() {
         for (code, kind) in [
             ("AccessDenied", ErrorKind::Denied),

@@ -248,7 +248,9 @@ fn demand(schedule: &Schedule) -> Must {
         }
         Action::ResetAnswer | Action::CloseAnswer | Action::ResetAfter(_) | Action::CloseAfter(_) => Must::Succeed,
         Action::StallAfter(_) | Action::IgnoreRange | Action::Clock(_) => Must::Succeed,
-        Action::RefuseTrailers | Action::RefuseChecksums | Action::Redirect(_) | Action::WrongRegion(_) => Must::Succeed,
+        Action::RefuseTrailers | Action::RefuseChecksums | Action::Redirect(_) | Action::WrongRegion(_) => {
+            Must::Succeed
+        }
         Action::WeakEtag => Must::Succeed,
         Action::NoEtag if verb == Some(Verb::UploadPart) => Must::Fail(&[K::Protocol]),
         Action::NoEtag => Must::Succeed,

@@ -95,7 +95,7 @@ fn seeded(seed: u64) -> Named {
 
 fn case(index: usize, schedule: Schedule) -> Named {
     // Cases come in pairs, plain and over TLS; every other pair takes the one, and the rest the other.
-    let is_half = (index / 2 + index) % 2 == 0;
+    let is_half = (index / 2 + index).is_multiple_of(2);
     Named { name: format!("case-{index}"), schedule, case: true, is_half }
 }
 
@@ -136,7 +136,7 @@ fn run_all(what: &str, all: Vec<Named>) {
         }
         while ended.load(Ordering::Relaxed) < workers {
             std::thread::sleep(Duration::from_millis(20));
-            for (since, named) in lock(&running).values().filter(|(since, _)| since.elapsed() > HOPELESS) {
+            if let Some((since, named)) = lock(&running).values().find(|(since, _)| since.elapsed() > HOPELESS) {
                 eprintln!("HANG: after {:?}, and no timer fires\n{}", since.elapsed(), failure(named, &[]));
                 std::process::exit(101);
             }

@@ -113,6 +113,15 @@ impl Outcome {
     fn take<T>(&mut self, result: Result<T, Error>) -> Option<T> {
         result.map_err(|error| self.errors.push(error)).ok()
     }
+
+    /// An operation that says that it went by parts must have done so, or it tests something else.
+    fn expect_parts(&mut self, parts: u64, schedule: &Schedule) {
+        let whole = !schedule.operation.is_multipart() || schedule.replaces();
+        let expected = if whole { 1 } else { schedule.size.div_ceil(5 * MIB) };
+        if parts < expected || (!schedule.operation.is_multipart() && parts > 1) {
+            self.wrong.push(format!("{parts} parts, not {expected}"));
+        }
+    }
 }
 
 pub async fn perform(client: &Client, schedule: &Schedule, scene: &Scene) -> Outcome {
@@ -142,8 +151,9 @@ pub async fn perform(client: &Client, schedule: &Schedule, scene: &Scene) -> Out
             if schedule.operation == Op::CopyByParts {
                 copy = copy.multipart_threshold(0).part_size(5 * MIB);
             }
-            if outcome.take(copy.await).is_some() {
+            if let Some(copied) = outcome.take(copy.await) {
                 outcome.succeeded += 1;
+                outcome.expect_parts(u64::from(copied.parts), schedule);
             }
         }
     }
@@ -245,8 +255,9 @@ async fn put(client: &Client, schedule: &Schedule, scene: &Scene, outcome: &mut 
         Op::PutFile | Op::MultipartFile => put.file(scene.source()).await,
         _ => put.reader(Sluggish::new(scene.content, schedule.pause)).await,
     };
-    if outcome.take(result).is_some() {
+    if let Some(stored) = outcome.take(result) {
         outcome.succeeded += 1;
+        outcome.expect_parts(u64::from(stored.parts), schedule);
     }
 }
 

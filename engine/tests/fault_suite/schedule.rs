@@ -124,9 +124,13 @@ impl Operation {
             Op::PutBytes | Op::PutFile | Op::PutReader => &[Verb::Put],
             Op::List => &[Verb::List],
             Op::Copy => &[Verb::Head, Verb::Copy],
-            Op::CopyByParts => {
-                &[Verb::Head, Verb::CreateMultipart, Verb::UploadPartCopy, Verb::CompleteMultipart, Verb::AbortMultipart]
-            }
+            Op::CopyByParts => &[
+                Verb::Head,
+                Verb::CreateMultipart,
+                Verb::UploadPartCopy,
+                Verb::CompleteMultipart,
+                Verb::AbortMultipart,
+            ],
             Op::DeleteMany => &[Verb::DeleteMany],
             Op::Head => &[Verb::Head],
             _ => &[Verb::CreateMultipart, Verb::UploadPart, Verb::CompleteMultipart, Verb::AbortMultipart],
@@ -270,7 +274,7 @@ impl Schedule {
 
     /// The schedule of a seed.
     pub fn random(seed: u64) -> Schedule {
-        let mut draw = Draw::new(seed ^ 0x5eed_0f_fa17);
+        let mut draw = Draw::new(seed ^ 0x005e_ed0f_fa17);
         // Uploads in parts move megabytes, so they come less often than their share.
         let mut operation = draw.pick(&Operation::ALL);
         if operation.is_multipart() && draw.one_in(2) {

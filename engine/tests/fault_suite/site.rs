@@ -237,4 +237,3 @@ fn limit(schedule: &Schedule) -> Duration {
     let pauses = schedule.pause.unwrap_or_default() * (2 * parts + schedule.count + 10) as u32;
     round * rounds as u32 + pauses + Duration::from_secs(15)
 }
-

@@ -22,8 +22,15 @@ export PATH := $(TOOLS)/bin:$(PATH)
 GO_TOOLS  := s5cmd versitygw rclone minio
 GO_BINS   := $(GO_TOOLS:%=.tools/bin/%)
 LIMIT     := lab/drivers/limit
+DOCS      := $(CARGO_TARGET_DIR)/docs
 # The peers' drivers are a workspace of their own.
 PEERS     := lab/drivers/rust/Cargo.toml
+# So are the fuzz targets and the model checker's crate: what they need is nobody else's.
+FUZZ      := fuzz/Cargo.toml
+MODEL     := model/Cargo.toml
+HOST       = $(shell rustc -vV | sed -n 's/^host: //p')
+# Seconds for each fuzz target, and for each check of the model.
+SECONDS   ?= 10
 TEST_DIRS := tests lab/tests
 # Features that change how the engine is built, each tested in its own pass.
 PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
@@ -53,10 +60,22 @@ faults: | need-rust ## run the fault suite at length: [SCHEDULES=10000] [FIRST_S
 	WIRESPEED_SCHEDULES='$(or $(SCHEDULES),10000)' WIRESPEED_FIRST_SEED='$(or $(FIRST_SEED),1)' \
 	    cargo test --locked --package wirespeed --test fault_suite -- --nocapture
 
+.PHONY: docs
+docs: | need-rust ## write the manual pages and the shells' completions below the build folder
+	cargo build --locked --package wirespeed-cli
+	$(CARGO_TARGET_DIR)/debug/wirespeed manual --folder $(DOCS)/man1
+	mkdir -p $(DOCS)/completions
+	for shell in bash elvish fish powershell zsh; do \
+	    $(CARGO_TARGET_DIR)/debug/wirespeed completions $$shell >$(DOCS)/completions/wirespeed.$$shell; \
+	done
+	@echo "written to $(DOCS)"
+
 .PHONY: fmt
 fmt: .venv/.stamp | need-rust ## format everything
 	cargo fmt --all
 	cargo fmt --all --manifest-path $(PEERS)
+	cargo fmt --all --manifest-path $(FUZZ)
+	cargo fmt --manifest-path $(MODEL)
 	$(VENV)/bin/ruff format --quiet .
 
 .PHONY: setup
@@ -64,7 +83,7 @@ setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny ## install the pinned tools
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf $(CARGO_TARGET_DIR) .demo $(dir $(PEERS))target
+	rm -rf $(CARGO_TARGET_DIR) .demo $(dir $(PEERS))target lab/drivers/go/build
 	$(MAKE) -C $(LIMIT) clean
 
 .PHONY: distclean
@@ -78,6 +97,37 @@ conformance: | need-rust ## check an S3 store: ENDPOINT=URL BUCKET=NAME [ARGS=--
 	cargo run --locked --release --package wirespeed-conformance -- \
 	    $(if $(ENDPOINT),--endpoint-url '$(ENDPOINT)') --bucket '$(BUCKET)' $(ARGS)
 
+FUZZ_TARGETS  := response_head chunked list xml checksum_headers
+# libFuzzer's view of which branches were taken, by flags that the stable compiler has as well.
+FUZZ_COVERAGE := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing
+# What was found is kept in fuzz/found/, which git ignores; what is worth keeping goes to fuzz/corpus/.
+.PHONY: fuzz
+fuzz: | need-rust need-cxx ## feed every parser of answers with noise: SECONDS=10 a target
+	RUSTFLAGS='$(FUZZ_COVERAGE)' CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/fuzz \
+	    cargo build --locked --release --manifest-path $(FUZZ) --target $(HOST)
+	@for target in $(FUZZ_TARGETS); do \
+	    echo "== fuzz $$target for $(SECONDS) s"; mkdir -p fuzz/found/$$target; \
+	    $(CARGO_TARGET_DIR)/fuzz/$(HOST)/release/$$target -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=1024 \
+	        -print_final_stats=0 -verbosity=0 -artifact_prefix=fuzz/found/$$target- \
+	        fuzz/found/$$target fuzz/corpus/$$target || exit 1; \
+	done
+
+.PHONY: miri
+miri: | need-rust ## run the tests of the unsafe code under Miri, where it is installed
+	@if cargo +nightly miri --version >/dev/null 2>&1; then \
+	    CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/miri MIRIFLAGS=-Zmiri-disable-isolation \
+	    cargo +nightly miri test --locked --package wirespeed --features portable,internals --lib buffer::; \
+	else \
+	    echo 'the unsafe code was NOT run under Miri: rustup toolchain install nightly --component miri,rust-src'; \
+	fi
+
+.PHONY: model
+model: | need-rust ## try the orders that threads may run in: SECONDS=10 a check
+	CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/model MODEL_SECONDS=$(SECONDS) \
+	    cargo run --quiet --locked --manifest-path $(MODEL)
+
 # ---------------------------------------------------------------- builds
 
 .PHONY: release
@@ -89,7 +139,7 @@ limit: | need-cc
 	$(MAKE) -C $(LIMIT)
 
 .PHONY: drivers
-drivers: | need-rust
+drivers: | need-rust need-go need-cc
 	$(MAKE) -C lab/drivers
 
 # ---------------------------------------------------------------- tests
@@ -120,6 +170,8 @@ instructions: | need-rust
 check-rust: | need-rust
 	cargo fmt --all --check
 	cargo fmt --all --check --manifest-path $(PEERS)
+	cargo fmt --all --check --manifest-path $(FUZZ)
+	cargo fmt --check --manifest-path $(MODEL)
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --package wirespeed --all-targets --features internals -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
@@ -179,7 +231,7 @@ $(GO_BINS): .tools/bin/%: tools/go/%/go.mod tools/go/%/go.sum | need-go
 # and never makes anything out of date.
 MISSING = { echo >&2 "missing:" $(1); exit 1; }
 
-.PHONY: need-rust need-go need-python need-cc
+.PHONY: need-rust need-go need-python need-cc need-cxx
 need-rust: need-cc
 	@{ cargo --version && cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 || \
 	    $(call MISSING,"Rust with rustfmt and clippy. Install rustup (Debian 13: apt-get install rustup): it fetches the version in rust-toolchain.toml.")
@@ -192,3 +244,6 @@ need-python:
 need-cc:
 	@command -v cc >/dev/null || \
 	    $(call MISSING,"a C compiler (Debian: apt-get install gcc libc6-dev).")
+need-cxx:
+	@command -v c++ >/dev/null || \
+	    $(call MISSING,"a C++ compiler, which libFuzzer is built with (Debian: apt-get install g++).")

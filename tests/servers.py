@@ -110,11 +110,11 @@ def _until_it_answers(process: subprocess.Popen, port: int, log: Path) -> None:
 
 
 @contextlib.contextmanager
-def origin(scratch: Path, *, directory: bool) -> Iterator[Server]:
-    """The embedded server, its objects in memory or in a directory."""
+def origin(scratch: Path, *, directory: bool = False, flags: tuple = ()) -> Iterator[Server]:
+    """The embedded server, its objects in memory or in a directory, started with further flags."""
     access, secret = new_keys()
     log, port_file = scratch / "log", scratch / "port"
-    argv = [ORIGIN, "--listen", "127.0.0.1:0", "--port-file", port_file]
+    argv = [ORIGIN, "--listen", "127.0.0.1:0", "--port-file", port_file, *flags]
     keys = {"WIRESPEED_ORIGIN_ACCESS_KEY": access, "WIRESPEED_ORIGIN_SECRET_KEY": secret}
     if directory:
         (scratch / "data").mkdir()
@@ -128,7 +128,8 @@ def origin(scratch: Path, *, directory: bool) -> Iterator[Server]:
         port = int(port_file.read_text())
         _until_it_answers(process, port, log)
         name = "origin-directory" if directory else "origin-memory"
-        yield Server(name, f"http://127.0.0.1:{port}", access, log, secret)
+        scheme = "https" if "--tls" in flags else "http"
+        yield Server(name, f"{scheme}://127.0.0.1:{port}", access, log, secret)
 
 
 @contextlib.contextmanager

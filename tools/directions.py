@@ -26,13 +26,14 @@ from pathlib import Path
 
 # A room may name the rooms of a lower rank.
 RANK = {
+    "checksum": 0,
     "error": 0,
     "sync": 0,
     "buffer": 1,
-    "config": 1,
     "metrics": 1,
     "plan": 1,
     "wire": 1,
+    "config": 2,
     "credentials": 2,
     "net": 2,
     "pace": 2,

@@ -18,8 +18,8 @@ Exit codes:
   3    the operation failed as a whole: no such bucket or key, denied, unreachable, disk full
   130  interrupted by Ctrl-C (143: by SIGTERM); no half file is left
 
-Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN), from
---profile and the files it names, or from the machine: web identity, containers, instance metadata.
+Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, from a profile (--profile,
+AWS_PROFILE), or from the services of AWS that the machine runs in, in this order.
 
 Examples:
   wirespeed ls s3://bucket/photos/

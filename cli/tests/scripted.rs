@@ -7,7 +7,7 @@ mod server;
 
 use std::fs;
 use std::hint::black_box;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,8 @@ fn one_bad_item_does_not_stop_the_rest() {
             let refused = asked.line.ends_with("/b");
             Some(if refused { Answer::refusal(status, code) } else { Answer::new(200, "") })
         });
-        let output = run(&server, &["cp", "-r", source, "s3://bucket/p"]);
+        // Without a checksum: a server that offers no such thing is asked again without.
+        let output = run(&server, &["cp", "-r", source, "s3://bucket/p", "--checksum", "none"]);
         let stderr = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{status} {code}: {stderr}");
         assert_eq!(server.lines(), ["PUT /bucket/p/a", "PUT /bucket/p/b", "PUT /bucket/p/c"], "{status} {code}");
@@ -156,6 +157,7 @@ fn the_bar_knows_the_size_without_a_request_of_its_own() {
     let terminal = nix::pty::openpty(None, None).unwrap();
     let mut child = process()
         .args(["--endpoint-url", &server.endpoint, "cp", "s3://bucket/k", folder.path().to_str().unwrap()])
+        .args(["--checksum-mode", "DISABLED"])
         .env("TERM", "xterm")
         .stdout(Stdio::null())
         .stderr(terminal.slave)
@@ -230,6 +232,51 @@ fn an_interrupted_upload_is_aborted_also_on_one_core() {
             );
         }
     }
+}
+
+#[test]
+fn an_interrupted_pipe_aborts_its_upload() {
+    let server = Server::start(|asked| match asked.line.split(' ').next() {
+        Some("POST") => Some(Answer::new(
+            200,
+            "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>",
+        )),
+        Some("DELETE") => Some(Answer::new(204, "")),
+        _ => None,
+    });
+    let mut child = process()
+        .args(["--endpoint-url", &server.endpoint, "--part-size", "8MiB", "pipe", "s3://bucket/a"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // More is to come, and never does: the program waits for it when the signal arrives.
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(&vec![7; 20 << 20]).unwrap();
+    server.wait_for("PUT /bucket/a?");
+    let signalled = Instant::now();
+    kill(Pid::from_raw(child.id().try_into().unwrap()), Signal::SIGINT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let took = signalled.elapsed();
+    assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
+    assert!(took < Duration::from_secs(1), "{took:?}");
+    assert_eq!(server.count("DELETE /bucket/a?"), 1, "{:?}", server.lines());
+    drop(input);
+}
+
+#[test]
+fn an_input_that_cannot_be_read_stores_nothing() {
+    let server = Server::start(|_| Some(Answer::new(200, "")));
+    let folder = tempfile::tempdir().unwrap();
+    let output = process()
+        .args(["--endpoint-url", &server.endpoint, "pipe", "s3://bucket/a"])
+        .stdin(fs::File::open(folder.path()).unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("directory"), "{}", text(&output.stderr));
+    assert!(server.lines().is_empty(), "{:?}", server.lines());
 }
 
 #[test]

@@ -32,9 +32,10 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// So many requests of each class, and bodies too small to count: at most 64 KiB each way.
+    /// So many requests of each class, and bodies too small to count: at most 64 KiB each way. Each
+    /// read may take a HEAD beside it, where the store tells no checksum with the bytes.
     pub(crate) const fn new(writes: u64, reads: u64, deletes: u64) -> Cost {
-        Cost { writes, reads, deletes, up: 64 << 10, down: 64 << 10 }
+        Cost { writes, reads: 2 * reads, deletes, up: 64 << 10, down: 64 << 10 }
     }
 
     /// With so many bytes more each way.

@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 use crate::case::Finding;
 
 /// The lists that come with the suite, by server.
-const LISTS: [(&str, &str); 4] = [
+const LISTS: [(&str, &str); 5] = [
     ("wirespeed-origin", include_str!("../known/wirespeed-origin.txt")),
+    ("wirespeed-origin-dir", include_str!("../known/wirespeed-origin-dir.txt")),
     ("versitygw", include_str!("../known/versitygw.txt")),
     ("minio", include_str!("../known/minio.txt")),
     ("moto", include_str!("../known/moto.txt")),

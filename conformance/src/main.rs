@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
-use wirespeed::Client;
+use wirespeed::{Client, ClientBuilder};
 
 use crate::case::Case;
 use crate::known::Known;
@@ -115,9 +115,10 @@ fn start(arguments: &Arguments) -> Result<u8, Box<dyn std::error::Error>> {
 }
 
 async fn check(arguments: &Arguments, cases: &[Case], known: &Known) -> Result<u8, Box<dyn std::error::Error>> {
-    let client = client(arguments)?;
+    let client = builder(arguments)?.build()?;
+    let anonymous = builder(arguments)?.anonymous().build()?;
     let bucket = arguments.bucket.clone().unwrap_or_default();
-    let suite = Suite::new(client.clone(), bucket.clone(), arguments.own_buckets);
+    let suite = Suite::new(client.clone(), anonymous, bucket.clone(), arguments.own_buckets);
     let declared = suite.cost(cases);
     eprintln!("{} cases under {bucket}/{}: {declared}", cases.len(), suite.prefix());
     if !arguments.yes && !agreed()? {
@@ -160,7 +161,7 @@ async fn check(arguments: &Arguments, cases: &[Case], known: &Known) -> Result<u
     })
 }
 
-fn client(arguments: &Arguments) -> wirespeed::Result<Client> {
+fn builder(arguments: &Arguments) -> wirespeed::Result<ClientBuilder> {
     // Parts of the least size, so that a case in parts costs little.
     let mut builder = Client::builder().part_size(store::PART as u64);
     for (name, value) in [("endpoint_url", &arguments.endpoint_url), ("region", &arguments.region)] {
@@ -171,7 +172,7 @@ fn client(arguments: &Arguments) -> wirespeed::Result<Client> {
     for (name, value) in &arguments.set {
         builder = builder.set(name, value)?;
     }
-    builder.build()
+    Ok(builder)
 }
 
 /// Asks whether to go on. Where nobody can be asked, nobody has agreed.

@@ -13,6 +13,8 @@ pub(crate) const PART: usize = 5 << 20;
 /// Where one case works.
 pub(crate) struct Store {
     pub(crate) client: Client,
+    /// The same without credentials.
+    pub(crate) anonymous: Client,
     pub(crate) bucket: String,
     /// Ends with `/`; empty in a bucket of the case's own.
     pub(crate) prefix: String,
@@ -52,7 +54,7 @@ impl Store {
     }
 
     pub(crate) async fn delete(&self, name: &str) -> Result<()> {
-        self.client.delete(&self.bucket, self.key(name)).await.map(|_| ())
+        self.client.delete(&self.bucket, self.key(name)).await.map(drop)
     }
 
     /// A listing of what is under `prefix` within the case's own.

@@ -312,6 +312,12 @@ impl Client {
         ListBuckets::new(Arc::clone(&self.0))
     }
 
+    /// Multipart uploads that this client began and that are neither complete nor known to be aborted: those under way,
+    /// and those that were dropped and could not be aborted. After [`Client::settle`], what is left behind.
+    pub fn unfinished_uploads(&self) -> Vec<UnfinishedUpload> {
+        self.0.cleanups.unfinished()
+    }
+
     /// A request as the caller writes it, for the operations that have no verb here. Without a key it
     /// is about the bucket, without a bucket about the service.
     ///
@@ -325,12 +331,6 @@ impl Client {
     /// ```
     pub fn raw(&self, method: Method, bucket: impl Into<String>, key: impl Into<String>) -> Raw {
         Raw::new(Arc::clone(&self.0), method, bucket.into(), key.into())
-    }
-
-    /// Multipart uploads that this client began and that are neither complete nor known to be aborted: those under way,
-    /// and those that were dropped and could not be aborted. After [`Client::settle`], what is left behind.
-    pub fn unfinished_uploads(&self) -> Vec<UnfinishedUpload> {
-        self.0.cleanups.unfinished()
     }
 
     /// Waits, for at most `patience`, until what dropped operations left behind is cleaned up:

@@ -7,6 +7,7 @@
 //!
 //! Begin with [`Client`].
 
+mod checksum;
 mod client;
 mod config;
 mod credentials;
@@ -36,6 +37,7 @@ pub mod wire;
 mod wire;
 
 pub use buffer::Buffer;
+pub use checksum::ChecksumAlgorithm;
 pub use client::{Client, ClientBuilder};
 pub use config::{AddressingStyle, CONFIG_KEYS, Config, ConfigKey, ExpressSessions, PayloadSigning, ProxyUrl};
 pub use credentials::Credentials;
@@ -60,4 +62,4 @@ pub use transfer::put_options::PutOptions;
 pub use transfer::raw::{Method, Raw, RawAnswer};
 pub use transfer::stream::ObjectStream;
 pub use transfer::uploads::{AbortUpload, ListUploads, ListedUpload, UploadPage};
-pub use wire::checksum::{Checksum, ChecksumAlgorithm};
+pub use wire::checksum::Checksum;

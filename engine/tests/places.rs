@@ -11,6 +11,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use script::{Act, Asked, Script, honest, object};
 use wirespeed::{ClientBuilder, Credentials, ErrorKind};
+use wirespeed_origin::{Origin, Verb};
 
 const SIZE: usize = 300_000;
 
@@ -282,4 +283,35 @@ async fn what_a_directory_bucket_lacks_is_refused_by_name() {
     let error = aws.head("arn:aws:s3::123456789012:accesspoint/a.mrap", "key").await.unwrap_err();
     assert!(error.to_string().contains("4A"), "{error}");
     assert!(script.asked().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_bucket_of_a_server_that_checks_sessions_takes_every_verb() {
+    let origin = Origin::builder().keys("id", "secret").bucket(DIRECTORY).start().await.unwrap();
+    let client = wirespeed::Client::builder()
+        .endpoint_url(origin.endpoint())
+        .credentials(Credentials::new("id", "secret"))
+        .part_size(5 << 20)
+        .set("express_sessions", "always")
+        .unwrap()
+        .build()
+        .unwrap();
+    let content = object(17 << 20);
+    let put = client.put(DIRECTORY, "large").bytes(content.clone()).await.unwrap();
+    assert!(put.parts > 1);
+    assert_eq!(&*client.get(DIRECTORY, "large").buffer().await.unwrap().body, content);
+    client.copy(DIRECTORY, "large", DIRECTORY, "copied").await.unwrap();
+    let mut pages = client.list(DIRECTORY).pages();
+    let mut keys = Vec::new();
+    while let Some(page) = pages.next().await {
+        keys.extend(page.unwrap().objects.into_iter().map(|object| object.key));
+    }
+    keys.sort();
+    assert_eq!(keys, ["copied", "large"]);
+    assert_eq!(origin.stats().count(Verb::CreateSession), 1);
+    // The server forgets the session: one is opened anew, once.
+    origin.expire_sessions();
+    client.delete(DIRECTORY, "large").await.unwrap();
+    client.delete(DIRECTORY, "copied").await.unwrap();
+    assert_eq!(origin.stats().count(Verb::CreateSession), 2);
 }

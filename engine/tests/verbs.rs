@@ -2,6 +2,19 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // That is how a test fails.
 
+mod script;
+
+#[path = "verbs/copies.rs"]
+mod copies;
+#[path = "verbs/housekeeping.rs"]
+mod housekeeping;
+#[path = "verbs/reads.rs"]
+mod reads;
+#[path = "verbs/versions.rs"]
+mod versions;
+#[path = "verbs/writes.rs"]
+mod writes;
+
 use std::collections::BTreeSet;
 
 use wirespeed::{Client, Credentials, ErrorKind, Progress};

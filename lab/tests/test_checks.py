@@ -61,3 +61,43 @@ def test_what_did_not_run_is_said_to_be_so(made):
 def test_a_check_survives_its_json():
     check = Check("throughput", ("limit",), 0.95, at_least=True)
     assert Check.from_json(check.as_json()) == check
+
+
+def test_what_is_taken_off_is_taken_off_block_by_block(made):
+    samples = []
+    for block in range(1, 13):
+        level = 0.1 * block
+        samples.append(made.sample("wirespeed", block, level + 0.04))
+        samples.append(made.sample("low", block, level))
+        samples.append(made.sample("pwrite", block, 0.04))
+    check = Check("core_s_per_gib", ("pwrite",), 1.2, minus="low")
+    finding = checks.judge(made.row(samples), check)
+    assert finding.estimate.median == pytest.approx(1)
+    assert finding.verdict == "met"
+    assert checks.judge(made.row(samples[::3]), check).verdict == "not run"
+
+
+def test_a_stated_denominator_is_named(made):
+    samples = [made.sample("wirespeed", b, 0.1, seconds=(1 << 30) / 1.9e9) for b in range(12)]
+    check = Check("throughput", (), 0.9, at_least=True, given=2.0, given_name="NIC")
+    finding = checks.judge(made.row(samples), check)
+    assert finding.over == ("NIC",)
+    assert finding.estimate.median == pytest.approx(0.95)
+    assert finding.verdict == "met"
+
+
+def test_the_best_peer_is_the_cheapest_that_stayed(made):
+    row = made.row(
+        made.blocks("wirespeed", 0.3) + made.blocks("one", 0.5) + made.blocks("other", 0.4)
+    )
+    row["contenders"] += [
+        {"name": name, "role": "peer", "command": [name]} for name in ("one", "other", "absent")
+    ]
+    finding = checks.judge(row, Check("core_s_per_gib", ("best peer",), 0.75))
+    assert finding.over == ("other",)
+    assert finding.estimate.median == pytest.approx(0.75)
+
+
+def test_an_older_record_is_judged_as_it_was():
+    old = {"metric": "seconds", "over": ["limit"], "threshold": 1.1, "at_least": False}
+    assert Check.from_json(old) == Check("seconds", ("limit",), 1.1)

@@ -3,7 +3,7 @@ import json
 
 import pytest
 from rich.console import Console
-from wirespeed_lab import figures, places, record, report
+from wirespeed_lab import figures, places, readme, record, report
 from wirespeed_lab.checks import Check
 
 
@@ -82,3 +82,25 @@ def test_exit_codes(good_row, made):
 def test_show_of_a_broken_record_says_so(tmp_path, capsys):
     assert figures.main(["show", str(tmp_path / "none.json")]) == 2
     assert "none.json" in capsys.readouterr().out
+
+
+def test_the_readme_takes_the_table_between_its_markers(tmp_path, good_row):
+    page = tmp_path / "README.md"
+    page.write_text("before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n")
+    missed = {**good_row, "checks": [Check("core_s_per_gib", ("limit",), 1.05).as_json()]}
+    readme.write(a_record(good_row, missed), tmp_path / "r.json", page)
+    text = page.read_text()
+    assert "| GET | core-s/GiB | low | ≤ 1.15 | 1.10 [1.10..1.10] |" in text
+    assert "| ≤ 1.05 | 1.10 [1.10..1.10], missed |" in text
+    assert "r.json" in text
+    assert "old" not in text
+    assert text.startswith("before\n<!-- figures -->\n")
+    assert text.endswith("\n<!-- /figures -->\nafter\n")
+
+
+def test_a_page_without_markers_is_left_alone(tmp_path, good_row):
+    page = tmp_path / "README.md"
+    page.write_text("nothing\n<!-- figures -->\n")
+    with pytest.raises(readme.NoMarkers):
+        readme.write(a_record(good_row), tmp_path / "r.json", page)
+    assert page.read_text() == "nothing\n<!-- figures -->\n"

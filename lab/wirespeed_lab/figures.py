@@ -1,7 +1,9 @@
-"""``python -m wirespeed_lab.figures``: measures the project's figures, or shows a record.
+"""``python -m wirespeed_lab.figures``: measures the project's figures, shows a record, or puts
+its table into the README.
 
     figures [--rows get-memory,put-memory,...] [--quick] [--record PATH]
     figures show RECORD
+    figures readme RECORD
 
 Exit code 0 when every figure asked for was met, 1 when one was missed or a
 client failed, 3 when none was missed but some are not resolved, 2 when the
@@ -23,7 +25,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import checks, machine, peak, places, record, report, rounds, rows
+from . import checks, machine, peak, places, readme, record, report, rounds, rows
 from . import rows_checksums as sums
 from . import rows_store as store
 from . import rows_tls as tls
@@ -168,13 +170,17 @@ def exit_code(result: dict) -> int:
 
 def main(argv: list[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else 160)
-    if argv[:1] == ["show"]:
+    if argv[:1] in (["show"], ["readme"]):
         if len(argv) != 2:
-            console.print("usage: figures show RECORD")
+            console.print(f"usage: figures {argv[0]} RECORD")
             return 2
         try:
-            report.show(record.read(Path(argv[1])), console)
-        except record.BadRecord as error:
+            path = Path(argv[1])
+            if argv[0] == "show":
+                report.show(record.read(path), console)
+            else:
+                readme.write(record.read(path), path, places.REPOSITORY / "README.md")
+        except (record.BadRecord, readme.NoMarkers) as error:
             console.print(f"[red]{error}[/]")
             return 2
         return 0

@@ -9,7 +9,7 @@ use shuttle::thread;
 use crate::buffer::{Pool, PoolConfig, lend_blocking};
 use crate::{Check, Orders};
 
-const SMALL: usize = 1 << 20;
+const SMALL: usize = 4 << 10;
 const LARGE: usize = 4 << 20;
 /// No order takes so long.
 const NEVER: Duration = Duration::from_secs(24 * 3600);

@@ -22,7 +22,8 @@ const SESSION: Duration = Duration::from_secs(300);
 const EXPRESS: &str = "--x-s3";
 
 /// The operations on a directory bucket that are not asked for within a session.
-const WITHOUT_SESSION: [&str; 5] = ["CreateSession", "CreateBucket", "DeleteBucket", "ListBuckets", "HeadBucket"];
+const WITHOUT_SESSION: [&str; 7] =
+    ["CreateSession", "CreateBucket", "DeleteBucket", "ListBuckets", "HeadBucket", "CopyObject", "UploadPartCopy"];
 
 /// Whether a bucket is a directory bucket, of S3 Express.
 pub(crate) fn is_express(bucket: &str) -> bool {

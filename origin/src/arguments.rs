@@ -113,6 +113,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PATH")]
     faults: Option<PathBuf>,
 
+    /// Seed of the faults that are drawn, in place of the file's
+    #[arg(long, value_name = "N")]
+    fault_seed: Option<u64>,
+
     /// Have a clock that is wrong by so many seconds
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, default_value_t = 0)]
     clock_skew: i64,
@@ -195,10 +199,8 @@ impl Arguments {
     pub(crate) fn builder(self) -> io::Result<Builder> {
         let tls = self.tls()?;
         let model = self.model()?;
-        let faults = match &self.faults {
-            None => Schedule::default(),
-            Some(path) => parsed(path)?,
-        };
+        let faults = self.faults.as_deref().map_or_else(|| Ok(Schedule::default()), parsed)?;
+        let faults = self.fault_seed.into_iter().fold(faults, Schedule::seed);
         let mut builder = Origin::builder()
             .listen(self.listen)
             .keys(self.access_key.clone(), self.secret_key.clone())

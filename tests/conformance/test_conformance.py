@@ -22,7 +22,7 @@ SUITE = servers.TARGET / "wirespeed-conformance"
 # fixture -> the list of what is known of the server.
 SERVERS = {
     "origin_memory": "wirespeed-origin",
-    "origin_directory": "wirespeed-origin",
+    "origin_directory": "wirespeed-origin-dir",
     "versitygw": "versitygw",
     "minio": "minio",
     "moto": "moto",

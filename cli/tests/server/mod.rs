@@ -1,15 +1,19 @@
 //! A server that answers as a test tells it to: for what no honest one can be made to say.
 
+#![allow(dead_code, reason = "each test file uses its own share of it")]
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A request: `PUT /bucket/key?query`, and its `Range` if it has one.
+/// A request: `PUT /bucket/key?query`, its headers, and its `Range` if it has one.
 #[derive(Debug, Clone)]
 pub(crate) struct Asked {
     pub(crate) line: String,
+    /// The whole head, as it came.
+    pub(crate) head: String,
     pub(crate) range: Option<(usize, usize)>,
 }
 
@@ -71,6 +75,12 @@ impl Server {
         asked.iter().map(|asked| asked.line.clone()).collect()
     }
 
+    /// The head of the first request that begins so.
+    pub(crate) fn head(&self, beginning: &str) -> String {
+        let asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.iter().find(|asked| asked.line.starts_with(beginning)).unwrap().head.clone()
+    }
+
     /// How many requests begin so.
     pub(crate) fn count(&self, beginning: &str) -> usize {
         self.lines().iter().filter(|line| line.starts_with(beginning)).count()
@@ -125,7 +135,7 @@ fn read(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<Asked> {
         (first.parse().unwrap(), last.parse().unwrap())
     });
     let line = head.split(" HTTP/").next().unwrap().to_owned();
-    Some(Asked { line, range })
+    Some(Asked { line, head: head.clone(), range })
 }
 
 fn more(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<()> {

@@ -21,7 +21,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("copies/of-nothing", Cost::new(1, 1, 0), |s| Box::pin(of_nothing(s))),
         case("copies/if-match", Cost::new(4, 1, 0), |s| Box::pin(if_match(s))),
         case("copies/if-none-match", Cost::new(3, 1, 0), |s| Box::pin(if_none_match(s))),
-        case("copies/by-parts", Cost::new(5, 2, 0).and_bytes(2 * PART as u64, PART as u64), |s| Box::pin(by_parts(s))),
+        case("copies/by-parts", Cost::new(5, 3, 0).and_bytes(2 * PART as u64, PART as u64), |s| Box::pin(by_parts(s))),
     ]
 }
 

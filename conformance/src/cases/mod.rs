@@ -10,6 +10,7 @@ mod metadata;
 mod multipart;
 mod objects;
 mod ranges;
+mod verbs;
 mod versions;
 
 use crate::case::Case;
@@ -28,6 +29,7 @@ pub(crate) fn all() -> Vec<Case> {
         copies::cases,
         metadata::cases,
         deletes::cases,
+        verbs::cases,
     ];
     groups.into_iter().flat_map(|cases| cases()).collect()
 }

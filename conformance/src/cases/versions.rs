@@ -22,7 +22,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-async fn enable(s: &Store) -> Checked {
+pub(super) async fn enable(s: &Store) -> Checked {
     let document = "<VersioningConfiguration xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\
                     <Status>Enabled</Status></VersioningConfiguration>";
     s.raw_bucket(Method::Put).query("versioning", "").body(document).send().await?;

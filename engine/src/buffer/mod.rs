@@ -24,13 +24,7 @@
 //!
 //! All of the engine's unsafe code over memory is here. The feature `portable` replaces what asks
 //! the kernel (`mmap`, `madvise`, `pread`) by the allocator, so that Miri can run every test:
-//!
-//! ```text
-//! MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p wirespeed \
-//!     --features portable,internals --lib buffer::
-//! ```
-//!
-//! (Without isolation because one test reads a file.)
+//! `make miri`.
 
 // What only tests, benchmarks and the front doors to come use counts as used.
 #![cfg_attr(not(feature = "internals"), allow(dead_code, unused_imports))]

@@ -74,7 +74,7 @@ impl ConnectionPool {
             idle: Mutex::new(HashMap::new()),
             opened: AtomicU64::new(0),
             socket_memory: Arc::default(),
-            largest_receive_buffer: largest_receive_buffer(),
+            largest_receive_buffer: socket::largest_receive_buffer(),
         }
     }
 
@@ -212,12 +212,6 @@ impl ConnectionPool {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Authority, Vec<Connection>>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The system's bound for `SO_RCVBUF`; 0 where it does not say.
-fn largest_receive_buffer() -> usize {
-    let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
-    text.trim().parse().unwrap_or(0)
 }
 
 /// One connection's part in the count of socket memory; given back when the connection goes.

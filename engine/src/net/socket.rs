@@ -1,17 +1,18 @@
-//! Socket options that no safe library offers, with a portable fallback.
+//! What Linux alone offers of sockets, and what takes its place elsewhere and with the feature
+//! `portable`, which lets the tests run over the substitutes.
 
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 
 /// Whether `SO_RCVLOWAT` changes when a reader wakes: it does for TCP on Linux.
-pub(super) const HAS_LOW_WATER_MARK: bool = cfg!(target_os = "linux");
+pub(super) const HAS_LOW_WATER_MARK: bool = cfg!(all(target_os = "linux", not(feature = "portable")));
 
 /// Sets `SO_RCVLOWAT`: a reader wakes when this many bytes have arrived.
 ///
 /// Lowering the mark makes the kernel look again at what has already arrived (`tcp_set_rcvlowat`
 /// ends in `tcp_data_ready`), so bytes that lay under the old mark wake the reader.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(super) fn set_low_water_mark(stream: &TcpStream, bytes: i32) -> std::io::Result<()> {
     use std::os::fd::AsRawFd;
     let length = size_of::<i32>() as libc::socklen_t;
@@ -23,14 +24,14 @@ pub(super) fn set_low_water_mark(stream: &TcpStream, bytes: i32) -> std::io::Res
     if answer == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 pub(super) fn set_low_water_mark(_stream: &TcpStream, _bytes: i32) -> std::io::Result<()> {
     Ok(())
 }
 
 /// The kernel's own measure of the round trip, taken when the connection was made: unlike the time
 /// that passed here, it does not count how long this task waited for its turn.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
 pub(super) fn round_trip(stream: &TcpStream) -> Option<Duration> {
     use std::mem::MaybeUninit;
     use std::os::fd::AsRawFd;
@@ -55,7 +56,19 @@ pub(super) fn round_trip(stream: &TcpStream) -> Option<Duration> {
     Some(Duration::from_micros(info.tcpi_rtt.into()))
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
 pub(super) fn round_trip(_stream: &TcpStream) -> Option<Duration> {
     None
+}
+
+/// The system's bound for `SO_RCVBUF`; 0 where it does not say, which leaves the buffers alone.
+#[cfg(all(target_os = "linux", not(feature = "portable")))]
+pub(super) fn largest_receive_buffer() -> usize {
+    let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(0)
+}
+
+#[cfg(not(all(target_os = "linux", not(feature = "portable"))))]
+pub(super) fn largest_receive_buffer() -> usize {
+    0
 }

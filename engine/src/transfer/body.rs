@@ -1,8 +1,8 @@
 //! The body of one request of an upload: its bytes, and what is known of them before they are sent.
 //!
 //! Every byte is passed over once, a cache's worth at a time: the signature's hash and the checksum are
-//! computed from the same piece, and a file's pieces while they are where `read` put them. A large body in
-//! memory that is not signed is not passed over at all: its checksum is computed while it is sent.
+//! computed from the same piece, and a file's pieces while they are where `read` put them. A very large body
+//! in memory that is not signed is not passed over at all: its checksum is computed while it is sent.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::error::Result;
 use crate::pace::MemoryPermit;
 use crate::wire::checksum::{ChecksumAlgorithm, Sum, Summer};
 use crate::wire::request::Payload;
-use crate::wire::trailer::PIECE;
 
 /// Hashing less than this costs less than handing it to another thread.
 const HASH_HERE: usize = 256 * 1024;
 
-/// The same for a CRC.
+/// The same for a CRC. What is longer than this does not stay in the cache between being summed and being
+/// sent either, and its checksum follows it instead.
 const SUM_HERE: usize = 16 << 20;
 
 /// How much is passed over at a time, by one algorithm after the other: half of a small second-level cache.
@@ -39,11 +39,12 @@ pub(super) struct Wants {
 }
 
 impl Wants {
-    /// How the checksum of a body of that length goes: a file's is known before sending at no cost; so is that of
-    /// what is signed, and the sum of what fits the cache.
+    /// How the checksum of a body of that length goes: a file's is known before sending at no cost, and so is that
+    /// of what is signed. Summing a part ahead is cheaper than framing it: it leaves the part in the
+    /// cache for the kernel to copy.
     fn carriage(self, in_memory: bool, length: usize) -> Carriage {
         match self.carriage {
-            Carriage::Trailer if self.signed || !in_memory || length <= PIECE => Carriage::Header,
+            Carriage::Trailer if self.signed || !in_memory || length <= SUM_HERE => Carriage::Header,
             carriage => carriage,
         }
     }

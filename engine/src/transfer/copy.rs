@@ -500,10 +500,12 @@ async fn copy(
 ) -> Result<(CopyResult, Option<String>)> {
     let mut attempts = Attempts::new();
     let mut lost = LostAnswer::default();
+    let signed_by = target.outside_session();
     loop {
         attempts.begin();
         let copied = async {
-            let read = engine.exchange(target, call, &attempts, kept, |head| Ok(head.version_id.map(str::to_owned)));
+            let read =
+                engine.exchange(&signed_by, call, &attempts, kept, |head| Ok(head.version_id.map(str::to_owned)));
             let (exchange, version_id) = read.await?;
             let answer = engine.document(exchange, ANSWER_BYTES, kept).await?;
             Ok::<_, Failure>((parse(&answer).map_err(unreadable)?, version_id))

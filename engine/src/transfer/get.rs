@@ -6,17 +6,19 @@
 
 use std::ops::{Bound, Range, RangeBounds};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tracing::Instrument;
 
 use super::Engine;
-use super::checksum::{CHECKSUM_MODE, Check, Sizes, Unverified};
-use super::file::{FileWriter, PartialFile};
+use super::checksum::{CHECKSUM_MODE, Check, Unverified};
+use super::crew::{Destination, Parts, work};
+use super::file::PartialFile;
 use super::head::ObjectInfo;
-use super::options::{Borrowed, Fields};
+use super::opening::{Opening, Wanted};
+use super::options::Borrowed;
 use super::ordered;
-use super::part::{Begun, RangeText, Sink, Source, reserve};
+use super::part::{Begun, RangeText, Source, reserve};
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Attempts, Call, Subject};
 use super::stream::ObjectStream;
@@ -26,9 +28,8 @@ use crate::buffer::{Buffer, FreezeError, Slot, Target, lend_blocking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
 use crate::net::Connection;
-use crate::plan::{DownloadParts, download_parts};
+use crate::plan::download_parts;
 use crate::wire::request::Method;
-use crate::wire::response::{BodyLength, ResponseHead};
 
 /// An object in memory.
 #[derive(Debug, Clone)]
@@ -295,98 +296,6 @@ impl Get {
     }
 }
 
-/// Which bytes of an object are wanted, before its size is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    All,
-    Range(Range<u64>),
-    /// The last so many.
-    Suffix(u64),
-}
-
-impl Wanted {
-    fn is_empty(&self) -> bool {
-        match self {
-            Wanted::All => false,
-            Wanted::Range(range) => range.is_empty(),
-            Wanted::Suffix(length) => *length == 0,
-        }
-    }
-
-    /// Of an object of this size.
-    fn of(&self, size: u64) -> Range<u64> {
-        match self {
-            Wanted::All => 0..size,
-            Wanted::Range(range) => range.start..range.end.min(size),
-            Wanted::Suffix(length) => size.saturating_sub(*length)..size,
-        }
-    }
-
-    /// Whether an object without bytes has them all.
-    fn allows_empty(&self) -> bool {
-        match self {
-            Wanted::All | Wanted::Suffix(_) => true,
-            Wanted::Range(range) => range.start == 0,
-        }
-    }
-}
-
-/// How a download begins.
-pub(crate) struct Opening<'a> {
-    pub(crate) wanted: Wanted,
-    /// The length of a part.
-    pub(crate) part: u64,
-    /// The bytes are wanted in their order: of a suffix that has several parts, the first answer
-    /// then brings the last byte, and not the last part, which would have to be held to the end.
-    pub(crate) in_order: bool,
-    pub(crate) conditions: &'a Fields,
-    pub(crate) verify: bool,
-    /// Where it is learnt how large objects are.
-    pub(crate) sizes: &'a Sizes,
-}
-
-impl Opening<'_> {
-    /// The bytes that the first request asks for.
-    fn first(&self) -> First {
-        match &self.wanted {
-            Wanted::All => First::Range(0..self.part),
-            Wanted::Range(range) => First::Range(range.start..range.end.min(range.start.saturating_add(self.part))),
-            Wanted::Suffix(length) if *length <= self.part => First::Suffix(*length),
-            Wanted::Suffix(_) if self.in_order => First::Suffix(1),
-            Wanted::Suffix(_) => First::Suffix(self.part),
-        }
-    }
-}
-
-enum First {
-    Range(Range<u64>),
-    Suffix(u64),
-}
-
-impl First {
-    fn write<'a>(&self, text: &'a mut RangeText) -> &'a str {
-        match self {
-            First::Range(range) => text.write(range),
-            First::Suffix(length) => text.write_suffix(*length),
-        }
-    }
-
-    /// In bytes of the object, as far as the answer says how large it is.
-    fn asked(&self, head: &ResponseHead<'_>) -> Range<u64> {
-        match self {
-            First::Range(range) => range.clone(),
-            First::Suffix(length) => {
-                let size = match (head.content_range, head.body) {
-                    (Some(range), _) => range.total.unwrap_or(0),
-                    (None, BodyLength::Length(length)) => length,
-                    (None, _) => 0,
-                };
-                size.saturating_sub(*length)..size
-            }
-        }
-    }
-}
-
 /// A download whose first answer has begun.
 pub(crate) struct Opened {
     pub(crate) source: Source,
@@ -423,8 +332,9 @@ pub(crate) async fn open(
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
             let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
-            if whole && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
-                arriving.end = arriving.end.min(*part);
+            let larger = whole && arriving.end > *part;
+            if larger && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
+                arriving.end = *part;
             }
             let check = match verify {
                 false => Check::none(Unverified::TurnedOff),
@@ -542,71 +452,6 @@ impl Opened {
 /// What is wanted beside the first part, which lies at its beginning or at its end.
 pub(crate) fn rest_of(wanted: &Range<u64>, first: &Range<u64>) -> Range<u64> {
     if first.start > wanted.start { wanted.start..first.start } else { first.end..wanted.end }
-}
-
-/// Where a download's bytes go.
-enum Destination {
-    /// The slot over what has not been handed out yet.
-    Memory(Slot),
-    File(FileWriter),
-    Discard,
-}
-
-/// The parts that no worker has taken yet.
-struct Parts {
-    rest: DownloadParts,
-    next: u64,
-    destination: Destination,
-    origin: u64,
-}
-
-impl Parts {
-    fn take(&mut self) -> Option<(Range<u64>, Sink)> {
-        let range = self.rest.get(self.next)?;
-        self.next += 1;
-        let sink = self.sink(&range);
-        Some((range, sink))
-    }
-
-    /// Of the part that the first answer brings.
-    fn first_sink(&mut self, range: &Range<u64>) -> Sink {
-        let before = range.start - self.origin;
-        match &mut self.destination {
-            Destination::Memory(slot) if before > 0 => {
-                let front = slot.split_to(before as usize);
-                Sink::Memory(std::mem::replace(slot, front))
-            }
-            _ => self.sink(range),
-        }
-    }
-
-    /// Parts are handed out in order, so the part's slot is the front of what is left.
-    fn sink(&mut self, range: &Range<u64>) -> Sink {
-        match &mut self.destination {
-            Destination::Memory(slot) => Sink::Memory(slot.split_to((range.end - range.start) as usize)),
-            Destination::File(writer) => Sink::File(writer.clone(), self.origin),
-            Destination::Discard => Sink::Discard,
-        }
-    }
-}
-
-/// One worker: part after part, on one connection for as long as it lasts.
-async fn work(
-    source: Arc<Source>,
-    parts: Arc<Mutex<Parts>>,
-    begun: Option<(Range<u64>, Sink, Begun)>,
-    mut kept: Option<Connection>,
-) -> Result<()> {
-    if let Some((range, sink, begun)) = begun {
-        source.fetch(range, sink, Some(begun), &mut kept).await?;
-    }
-    loop {
-        let taken = parts.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some((range, sink)) = taken else { break };
-        source.fetch(range, sink, None, &mut kept).await?;
-    }
-    source.engine.put_back(&source.subject, kept);
-    Ok(())
 }
 
 /// Every part came in, and yet bytes are missing: the engine's own mistake, never handed on.

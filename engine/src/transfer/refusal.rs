@@ -206,6 +206,12 @@ fn verdict(status: u16, code: &str) -> Verdict {
         (_, "InternalError") => new(K::Server, Retry::Backoff, "the server failed", None),
         (_, "RequestTimeTooSkewed") => new(K::Denied, Retry::Never, "the clocks differ", Some(CHECK_CLOCK)),
         (_, "SignatureDoesNotMatch") => new(K::Denied, Retry::Never, "the signature is wrong", Some(CHECK_SECRET)),
+        (_, "AuthorizationHeaderMalformed") => new(
+            K::Config,
+            Retry::Never,
+            "the request was signed for another region",
+            Some("set --region to the bucket's"),
+        ),
         (_, "InvalidAccessKeyId") => new(
             K::Denied,
             Retry::Never,

@@ -15,7 +15,7 @@ use super::refusal::{Failure, Refusal, failed_inside_success};
 use super::remedy::Sent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
-use crate::net::{BodyLeft, Connection, NetFailure, check_bucket, check_key};
+use crate::net::{BodyLeft, Connection, NetFailure, check_bucket, check_key, is_directory_bucket};
 use crate::pace::{MemoryPermit, RequestPermit, Retry};
 use crate::wire::checksum::{ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload, Request, write_request};
@@ -79,6 +79,15 @@ impl Subject {
     /// The same, whose requests carry this.
     pub(crate) fn with(self, attached: Option<Arc<Attached>>) -> Subject {
         Subject { attached, ..self }
+    }
+
+    /// The same for a request that must not be signed with the credentials of a session: S3 wants a
+    /// copy's own, which may reach its source.
+    pub(crate) fn outside_session(&self) -> Subject {
+        match is_directory_bucket(&self.bucket) {
+            true => Subject { place: Place::without_sessions(&self.bucket), ..self.clone() },
+            false => self.clone(),
+        }
     }
 
     /// What a log shows around everything that is done for this operation.

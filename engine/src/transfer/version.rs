@@ -141,3 +141,7 @@ pub(crate) fn accept_range(
 fn wrong(message: String) -> Failure {
     Failure::never(Error::new(ErrorKind::Integrity, message).with_hint("the server is at fault"))
 }
+
+#[cfg(test)]
+#[path = "version_tests.rs"]
+mod tests;

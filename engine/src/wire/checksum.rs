@@ -17,9 +17,9 @@ use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
 use super::response::ResponseHead;
+use crate::checksum::PREFIX;
 
-/// What the headers of all checksums begin with.
-const PREFIX: &str = "x-amz-checksum-";
+pub use crate::checksum::ChecksumAlgorithm;
 
 /// The value of `content-md5` for `body`: its MD5 in base64 (RFC 1864), 24 characters.
 ///
@@ -29,92 +29,17 @@ pub fn content_md5(body: &[u8]) -> String {
     STANDARD.encode(Md5::digest(body))
 }
 
-/// The checksums that this client computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ChecksumAlgorithm {
-    /// CRC-64/NVME: S3's own default.
-    Crc64Nvme,
-    /// CRC-32 of ISO-HDLC, as in zip and gzip.
-    Crc32,
-    /// CRC-32C, Castagnoli's.
-    Crc32c,
-    /// SHA-256. Costs some thirty times as much as a CRC.
-    Sha256,
-}
-
-impl ChecksumAlgorithm {
-    /// Every algorithm.
-    pub const ALL: [ChecksumAlgorithm; 4] = [Self::Crc64Nvme, Self::Crc32, Self::Crc32c, Self::Sha256];
-
-    /// The name in settings: `crc64nvme`, `crc32`, `crc32c`, `sha256`.
-    pub fn name(self) -> &'static str {
-        &self.header()[PREFIX.len()..]
-    }
-
-    /// The header that carries a checksum of this kind.
-    pub fn header(self) -> &'static str {
-        match self {
-            Self::Crc64Nvme => "x-amz-checksum-crc64nvme",
-            Self::Crc32 => "x-amz-checksum-crc32",
-            Self::Crc32c => "x-amz-checksum-crc32c",
-            Self::Sha256 => "x-amz-checksum-sha256",
-        }
-    }
-
-    /// The name in S3's own words, as `x-amz-checksum-algorithm` wants it.
-    pub fn s3_name(self) -> &'static str {
-        &self.element()["Checksum".len()..]
-    }
-
-    /// The element that carries a checksum of this kind in a document.
-    pub fn element(self) -> &'static str {
-        match self {
-            Self::Crc64Nvme => "ChecksumCRC64NVME",
-            Self::Crc32 => "ChecksumCRC32",
-            Self::Crc32c => "ChecksumCRC32C",
-            Self::Sha256 => "ChecksumSHA256",
-        }
-    }
-
-    /// The value of `x-amz-checksum-type` for an object that is written in parts.
-    pub fn multipart_type(self) -> &'static str {
-        if self.combines() { "FULL_OBJECT" } else { "COMPOSITE" }
-    }
-
-    /// Whether the checksum of a whole can be made from those of its parts.
-    pub fn combines(self) -> bool {
-        self.crc().is_some()
-    }
-
-    /// The algorithm of that name, in any case.
-    pub fn named(name: &str) -> Option<ChecksumAlgorithm> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.name().eq_ignore_ascii_case(name))
-    }
-
-    /// The algorithm whose checksums that element carries.
-    pub fn of_element(name: &str) -> Option<ChecksumAlgorithm> {
-        let kind = name.strip_prefix("Checksum")?;
-        Self::ALL.into_iter().find(|algorithm| algorithm.s3_name() == kind)
-    }
-
-    fn crc(self) -> Option<Crc> {
-        use crc_fast::CrcAlgorithm as Fast;
-        // The generators, bits reversed: the catalogue's CRC-64/NVME, CRC-32/ISO-HDLC, CRC-32/ISCSI.
-        let (fast, bits, generator) = match self {
-            Self::Crc64Nvme => (Fast::Crc64Nvme, 64, 0x9a6c_9329_ac4b_c9b5),
-            Self::Crc32 => (Fast::Crc32IsoHdlc, 32, 0xedb8_8320),
-            Self::Crc32c => (Fast::Crc32Iscsi, 32, 0x82f6_3b78),
-            Self::Sha256 => return None,
-        };
-        Some(Crc { fast, bits, generator })
-    }
-}
-
-impl fmt::Display for ChecksumAlgorithm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.s3_name())
-    }
+/// The CRC of that name, if it is one.
+fn crc_of(algorithm: ChecksumAlgorithm) -> Option<Crc> {
+    use crc_fast::CrcAlgorithm as Fast;
+    // The generators, bits reversed: the catalogue's CRC-64/NVME, CRC-32/ISO-HDLC, CRC-32/ISCSI.
+    let (fast, bits, generator) = match algorithm {
+        ChecksumAlgorithm::Crc64Nvme => (Fast::Crc64Nvme, 64, 0x9a6c_9329_ac4b_c9b5),
+        ChecksumAlgorithm::Crc32 => (Fast::Crc32IsoHdlc, 32, 0xedb8_8320),
+        ChecksumAlgorithm::Crc32c => (Fast::Crc32Iscsi, 32, 0x82f6_3b78),
+        ChecksumAlgorithm::Sha256 => return None,
+    };
+    Some(Crc { fast, bits, generator })
 }
 
 /// A CRC whose bits are reversed, as all of S3's are.
@@ -175,7 +100,7 @@ enum State {
 impl Summer {
     /// The sum of nothing yet.
     pub fn new(algorithm: ChecksumAlgorithm) -> Summer {
-        let state = match algorithm.crc() {
+        let state = match crc_of(algorithm) {
             Some(crc) => State::Crc(crc_fast::Digest::new(crc.fast)),
             None => State::Sha256(Sha256::new()),
         };
@@ -262,7 +187,7 @@ impl Sum {
 
     /// The value in base64.
     pub fn value(&self) -> String {
-        match (self.digest, self.algorithm.crc()) {
+        match (self.digest, crc_of(self.algorithm)) {
             (Digest::Crc(crc), Some(Crc { bits: 32, .. })) => STANDARD.encode((crc as u32).to_be_bytes()),
             (Digest::Crc(crc), _) => STANDARD.encode(crc.to_be_bytes()),
             (Digest::Sha256(digest), _) => STANDARD.encode(digest),
@@ -287,7 +212,7 @@ impl Combiner {
     }
 
     fn then(&mut self, front: Sum, behind: Sum) -> Option<Sum> {
-        let crc = front.algorithm.crc()?;
+        let crc = crc_of(front.algorithm)?;
         let (Digest::Crc(a), Digest::Crc(b)) = (front.digest, behind.digest) else { return None };
         if front.algorithm != behind.algorithm {
             return None;

@@ -48,7 +48,7 @@ pub fn presign(request: &Request<'_>, signer: &Signer, now: SystemTime, expires:
             ("X-Amz-SignedHeaders", names.as_str()),
         ]);
         if let Some(token) = signer.session_token() {
-            query.push(("X-Amz-Security-Token", token));
+            query.push((signer.token_parameter(), token));
         }
         let mut target = Vec::new();
         write_path(&mut target, request)?;

@@ -91,6 +91,14 @@ fn reference(request: &Request<'_>, token: Option<&str>, now: SystemTime, expire
     params.into_iter().find(|(name, _)| *name == "X-Amz-Signature").unwrap().1.into_owned()
 }
 
+#[test]
+fn a_sessions_token_has_its_own_parameter() {
+    let signer = Signer::new(KEY_ID, SECRET, Some("token"), "eu-central-1", "s3express").in_session();
+    let target = presign(&example(), &signer, SystemTime::UNIX_EPOCH, 60).unwrap();
+    assert!(target.contains("&X-Amz-S3session-Token=token&"), "{target}");
+    assert!(!target.contains("Security-Token"), "{target}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 

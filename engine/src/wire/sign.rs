@@ -109,6 +109,11 @@ impl Signer {
         if self.in_session { "x-amz-s3session-token" } else { "x-amz-security-token" }
     }
 
+    /// The same in a presigned URL.
+    pub(super) fn token_parameter(&self) -> &'static str {
+        if self.in_session { "X-Amz-S3session-Token" } else { "X-Amz-Security-Token" }
+    }
+
     /// The same signer for credentials that CreateSession gave out, as directory buckets want them.
     #[must_use]
     pub fn in_session(mut self) -> Self {

@@ -142,6 +142,13 @@ impl Schedule {
         Self { seed, faults: Vec::new() }
     }
 
+    /// Draws from this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
     /// Adds a fault.
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {

@@ -12,14 +12,26 @@ impl Protocol {
         &self,
         request: S3Request<ListBucketsInput>,
     ) -> S3Result<S3Response<ListBucketsOutput>> {
-        let prefix = request.input.prefix.unwrap_or_default();
-        let buckets = self.store.buckets().into_iter().filter(|bucket| bucket.name.starts_with(&prefix));
-        let buckets = buckets.map(|bucket| Bucket {
-            bucket_region: None,
+        let input = request.input;
+        let prefix = input.prefix.unwrap_or_default();
+        // The token is the last bucket's name: names hold nothing that would have to be encoded.
+        let after = input.continuation_token.unwrap_or_default();
+        let buckets = self.store.buckets().into_iter();
+        let mut buckets = buckets.filter(|bucket| bucket.name.starts_with(&prefix) && bucket.name > after);
+        let limit = input.max_buckets.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+        let page: Vec<_> = buckets.by_ref().take(limit).collect();
+        let last = page.last().map(|bucket| bucket.name.clone());
+        let listed = page.into_iter().map(|bucket| Bucket {
+            bucket_region: input.max_buckets.map(|_| self.region.to_string()),
             creation_date: Some(bucket.created.into()),
             name: Some(bucket.name.clone()),
         });
-        let output = ListBucketsOutput { buckets: Some(buckets.collect()), owner: Some(owner()), ..Default::default() };
+        let output = ListBucketsOutput {
+            buckets: Some(listed.collect()),
+            continuation_token: last.filter(|_| buckets.next().is_some()),
+            owner: Some(owner()),
+            ..Default::default()
+        };
         Ok(S3Response::new(output))
     }
 

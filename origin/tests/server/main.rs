@@ -7,6 +7,7 @@ mod attributes;
 mod client;
 mod conditions;
 mod directory;
+mod documentation;
 mod faults;
 mod listing;
 mod model;

@@ -223,6 +223,17 @@ async fn buckets_come_and_go() {
 }
 
 #[tokio::test]
+async fn buckets_are_listed_page_by_page() {
+    let server = Origin::builder().anonymous(true).bucket("one").bucket("two").bucket("three").start().await.unwrap();
+    let first = get(&server, "/?max-buckets=2", &[]).await;
+    assert_eq!(first.all("Name"), ["one", "three"]);
+    let token = first.one("ContinuationToken").unwrap();
+    let rest = get(&server, &format!("/?max-buckets=2&continuation-token={token}"), &[]).await;
+    assert_eq!((rest.all("Name"), rest.one("ContinuationToken")), (vec!["two".to_owned()], None));
+    assert_eq!(get(&server, "/?prefix=t", &[]).await.all("Name"), ["three", "two"]);
+}
+
+#[tokio::test]
 async fn a_refused_upload_is_answered_not_reset() {
     let server = server().await;
     let large = vec![7; 20 << 20];

@@ -8,7 +8,7 @@ use rustls::{ClientConfig, HandshakeKind, ProtocolVersion, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
-use wirespeed_origin::{Origin, Running, Series, Tls, TlsFault, TlsVersions, synthetic_bytes};
+use wirespeed_origin::{Action, Fault, Origin, Running, Schedule, Series, Tls, TlsFault, TlsVersions, synthetic_bytes};
 
 pub(crate) fn trusting(pem: &str) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
@@ -128,4 +128,23 @@ async fn a_given_certificate_is_served_and_nonsense_is_refused() {
         let error = Origin::builder().tls(tls).start().await.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
     }
+}
+
+#[tokio::test]
+async fn faults_meet_https_as_they_meet_http() {
+    let server = start(Tls::generated()).await;
+    let config = trusting(server.ca_pem().unwrap());
+    let whole = async || read(&server, &config, "localhost", "/data/one.bin").await;
+    let reset = Fault::new(Action::ResetAfter(100_000));
+    server.set_faults(Schedule::new(1).fault(reset));
+    assert_eq!(whole().await.err().unwrap().kind(), std::io::ErrorKind::ConnectionReset);
+    server.set_faults(Schedule::new(1).fault(Fault::new(Action::CloseAfter(100_000))));
+    // A close without TLS's own goodbye.
+    assert_eq!(whole().await.err().unwrap().kind(), std::io::ErrorKind::UnexpectedEof);
+    server.set_faults(Schedule::new(1).fault(Fault::new(Action::Corrupt(3))));
+    let corrupt = whole().await.unwrap().body;
+    let differing = corrupt.iter().zip(&synthetic_bytes(0, "one.bin", 0, 3 << 20)).filter(|(a, b)| a != b).count();
+    assert_eq!((corrupt.len(), differing), (3 << 20, 3));
+    server.clear_faults();
+    assert_eq!(whole().await.unwrap().body.len(), 3 << 20);
 }

@@ -90,7 +90,8 @@ pub struct Connection {
 
 impl Connection {
     pub fn open(target: &Target) -> Result<Connection> {
-        let mut stream = TcpStream::connect(target.address).with_context(|| format!("connect to {}", target.address))?;
+        let mut stream =
+            TcpStream::connect(target.address).with_context(|| format!("connect to {}", target.address))?;
         stream.set_nodelay(true)?;
         if target.sndbuf > 0 {
             setsockopt(&stream, sockopt::SndBuf, &target.sndbuf).context("SO_SNDBUF")?;

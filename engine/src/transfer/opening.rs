@@ -1,0 +1,101 @@
+//! How a download begins: which bytes are wanted, and which of them the first request asks for, before
+//! anybody knows the object's size. Pure: it reads the head of the answer, and sends nothing.
+
+use std::ops::Range;
+
+use super::checksum::Sizes;
+use super::options::Fields;
+use super::part::RangeText;
+use crate::wire::response::{BodyLength, ResponseHead};
+
+/// Which bytes of an object are wanted, before its size is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    All,
+    Range(Range<u64>),
+    /// The last so many.
+    Suffix(u64),
+}
+
+impl Wanted {
+    pub(super) fn is_empty(&self) -> bool {
+        match self {
+            Wanted::All => false,
+            Wanted::Range(range) => range.is_empty(),
+            Wanted::Suffix(length) => *length == 0,
+        }
+    }
+
+    /// Of an object of this size.
+    pub(super) fn of(&self, size: u64) -> Range<u64> {
+        match self {
+            Wanted::All => 0..size,
+            Wanted::Range(range) => range.start..range.end.min(size),
+            Wanted::Suffix(length) => size.saturating_sub(*length)..size,
+        }
+    }
+
+    /// Whether an object without bytes has them all.
+    pub(super) fn allows_empty(&self) -> bool {
+        match self {
+            Wanted::All | Wanted::Suffix(_) => true,
+            Wanted::Range(range) => range.start == 0,
+        }
+    }
+}
+
+/// How a download begins.
+pub(crate) struct Opening<'a> {
+    pub(crate) wanted: Wanted,
+    /// The length of a part.
+    pub(crate) part: u64,
+    /// The bytes are wanted in their order: of a suffix that has several parts, the first answer
+    /// then brings the last byte, and not the last part, which would have to be held to the end.
+    pub(crate) in_order: bool,
+    pub(crate) conditions: &'a Fields,
+    pub(crate) verify: bool,
+    /// Where it is learnt how large objects are.
+    pub(crate) sizes: &'a Sizes,
+}
+
+impl Opening<'_> {
+    /// The bytes that the first request asks for.
+    pub(super) fn first(&self) -> First {
+        match &self.wanted {
+            Wanted::All => First::Range(0..self.part),
+            Wanted::Range(range) => First::Range(range.start..range.end.min(range.start.saturating_add(self.part))),
+            Wanted::Suffix(length) if *length <= self.part => First::Suffix(*length),
+            Wanted::Suffix(_) if self.in_order => First::Suffix(1),
+            Wanted::Suffix(_) => First::Suffix(self.part),
+        }
+    }
+}
+
+pub(super) enum First {
+    Range(Range<u64>),
+    Suffix(u64),
+}
+
+impl First {
+    pub(super) fn write<'a>(&self, text: &'a mut RangeText) -> &'a str {
+        match self {
+            First::Range(range) => text.write(range),
+            First::Suffix(length) => text.write_suffix(*length),
+        }
+    }
+
+    /// In bytes of the object, as far as the answer says how large it is.
+    pub(super) fn asked(&self, head: &ResponseHead<'_>) -> Range<u64> {
+        match self {
+            First::Range(range) => range.clone(),
+            First::Suffix(length) => {
+                let size = match (head.content_range, head.body) {
+                    (Some(range), _) => range.total.unwrap_or(0),
+                    (None, BodyLength::Length(length)) => length,
+                    (None, _) => 0,
+                };
+                size.saturating_sub(*length)..size
+            }
+        }
+    }
+}

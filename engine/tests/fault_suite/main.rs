@@ -11,6 +11,7 @@
 #![allow(unreachable_pub)]
 
 mod invariants;
+mod log;
 mod operations;
 mod schedule;
 mod site;
@@ -103,6 +104,7 @@ fn case(index: usize, schedule: Schedule) -> Named {
 type Running = Mutex<BTreeMap<usize, (Instant, Named)>>;
 
 fn run_all(what: &str, all: Vec<Named>) {
+    log::listen();
     let started = Instant::now();
     let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     // Most of a schedule is waiting.
@@ -144,6 +146,9 @@ fn run_all(what: &str, all: Vec<Named>) {
     });
     let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{}", tally.closing(what, started.elapsed()));
+    let (heard, shown) = log::heard();
+    assert!(heard > 0, "nothing was logged: the engine's spans are not listened to");
+    assert!(shown.is_empty(), "the log shows secrets: {shown:?}");
     assert!(tally.failures.is_empty(), "{} failed:\n{}", tally.failures.len(), tally.failures.join("\n"));
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use wirespeed::{Client, Credentials};
-use wirespeed_origin::{Origin, Running, Schedule as Faults, Tls};
+use wirespeed_origin::{Origin, Running, Schedule as Faults, Tls, Verb};
 
 use crate::invariants;
 use crate::operations::{BUCKET, Outcome, PAGE, Scene, keys, perform};
@@ -108,6 +108,10 @@ impl Server {
         origin.set_faults(faults.fold(Faults::new(schedule.seed), Faults::fault));
 
         let mut wrong = Vec::new();
+        let shown = format!("{client:?}");
+        if SECRETS.iter().any(|secret| shown.contains(secret)) {
+            wrong.push(format!("the client shows a secret: {shown}"));
+        }
         let mut ending = "ok";
         // The sum of all timeouts and waits that the operation can meet, and some for the machine.
         let limit = limit(schedule);
@@ -129,7 +133,7 @@ impl Server {
             ending = first.kind().as_str();
         }
         // What was dropped is cleaned up within a second, unless that is made to fail too.
-        let undisturbed = schedule.faults.is_empty();
+        let undisturbed = !schedule.meets(Verb::CreateMultipart) && !schedule.meets(Verb::AbortMultipart);
         let patience = if undisturbed { Duration::from_secs(1) } else { limit };
         if let Err(error) = client.settle(patience).await {
             wrong.push(format!("cleaning up did not end: {error}"));

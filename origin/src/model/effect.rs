@@ -167,6 +167,10 @@ impl Service {
 
     /// The answer with its head or body changed.
     fn change(&self, mut response: Response<Answer>, action: &Action, draw: u64) -> Result<Response<Answer>, Failure> {
+        if !matches!(response.body(), Answer::S3(_)) {
+            // An answer of the server's own is never of a body that a fault is about.
+            return Ok(response);
+        }
         let length = response.body().size_hint().exact();
         let place = |bytes: u64| match (bytes, length) {
             (ANYWHERE, Some(length)) => draw % length.max(1),
@@ -212,7 +216,6 @@ impl Service {
             }
             _ => return Ok(response),
         };
-        // An answer of the server's own is never of a body that a fault is about.
         Ok(response.map(|answer| match answer {
             Answer::S3(body) => Answer::Changed(Box::new(ChangedBody::new(body, change, self.line.clone()))),
             other => other,

@@ -241,6 +241,18 @@ async fn a_request_of_the_wrong_clock_s_time_is_served() {
 }
 
 #[tokio::test]
+async fn the_server_s_own_refusals_are_left_whole() {
+    let server = Origin::builder().anonymous(true).bucket("bucket").clock_skew(-3600).start().await.unwrap();
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    for action in [Action::Padded(100), Action::Short(10)] {
+        server.clear_faults();
+        server.inject(Fault::new(action));
+        let refused = get(&server, "/bucket/key", &[("x-amz-date", &now)]).await;
+        assert_eq!((refused.status, refused.code().as_str()), (403, "RequestTimeTooSkewed"));
+    }
+}
+
+#[tokio::test]
 async fn a_stalled_upload_is_let_go_when_its_client_hangs_up() {
     let server = server().await;
     server.inject(Fault::new(Action::Stall).verb(Verb::Put));

@@ -55,6 +55,11 @@ test: test-rust test-python ## run every test
 .PHONY: check
 check: check-rust check-directions check-python check-prose check-deny ## formatting, lints, directions, licences, spelling
 
+.PHONY: faults
+faults: | need-rust ## run the fault suite at length: [SCHEDULES=10000] [FIRST_SEED=1]
+	WIRESPEED_SCHEDULES='$(or $(SCHEDULES),10000)' WIRESPEED_FIRST_SEED='$(or $(FIRST_SEED),1)' \
+	    cargo test --locked --package wirespeed --test fault_suite -- --nocapture
+
 .PHONY: docs
 docs: | need-rust ## write the manual pages and the shells' completions below the build folder
 	cargo build --locked --package wirespeed-cli

@@ -366,6 +366,59 @@ async fn a_complete_that_fails_inside_a_200_is_a_failure() {
 }
 
 #[tokio::test]
+async fn a_completion_whose_answer_was_lost_is_found_out_by_the_object() {
+    let completions = std::sync::atomic::AtomicUsize::new(0);
+    let script = Script::start(move |asked| match (asked.method(), asked.target()) {
+        ("POST", target) if target.ends_with("?uploads=") => {
+            let body = "<InitiateMultipartUploadResult><UploadId>U1</UploadId></InitiateMultipartUploadResult>";
+            vec![Act::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
+        }
+        ("POST", _) => match completions.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => vec![Act::Close],
+            // The document that would say NoSuchUpload is cut off.
+            _ => vec![Act::Send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 99\r\n\r\n<Error>".to_vec()), Act::Close],
+        },
+        ("PUT", _) => vec![Act::Send(b"HTTP/1.1 200 OK\r\nETag: \"p\"\r\nContent-Length: 0\r\n\r\n".to_vec())],
+        ("HEAD", _) => {
+            let head = format!("HTTP/1.1 200 OK\r\nETag: \"of-all-4\"\r\nContent-Length: {}\r\n\r\n", 17 << 20);
+            vec![Act::Send(head.into_bytes())]
+        }
+        _ => vec![Act::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())],
+    });
+    let stored = script.client().put("bucket", "key").bytes(object(17 << 20)).await.unwrap();
+    assert_eq!((stored.parts, stored.etag.as_deref()), (4, Some("\"of-all-4\"")));
+}
+
+#[tokio::test]
+async fn what_follows_an_answer_is_not_taken_for_the_next_one() {
+    let script = Script::start(|asked| {
+        let mut acts = honest(asked, &object(SIZE));
+        if asked.index < 3 {
+            acts.push(Act::Send(b"more than was announced\r\n\r\n".to_vec()));
+        }
+        acts
+    });
+    assert_eq!(read(&script).await.unwrap(), object(SIZE));
+}
+
+#[tokio::test]
+async fn a_client_that_is_gone_leaves_no_task() {
+    let script = Script::start(|asked| honest(asked, &object(SIZE)));
+    let client = script.client();
+    client.get("bucket", "key").buffer().await.unwrap();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    assert_eq!(tasks(), 1, "the housekeeper");
+    drop(client);
+    tokio::time::timeout(Duration::from_secs(1), async {
+        while tasks() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("it lives on");
+}
+
+#[tokio::test]
 async fn a_dropped_download_leaves_no_file_and_no_memory() {
     let folder = tempfile::tempdir().unwrap();
     let script = Script::start(|asked| {

@@ -109,14 +109,19 @@ impl Service {
     }
 
     /// What S3 would answer.
-    pub(crate) async fn proper(&self, verb: Verb, mut request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
-        let s3 = &self.shared.s3;
+    pub(crate) async fn proper(&self, verb: Verb, request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
         let skew = self.shared.clock_skew;
         if let Some(mut refused) = clock::refusal(&request, skew) {
             drain(request.into_body()).await;
             clock::date(&mut refused, skew);
             return Ok(refused);
         }
+        self.timely(verb, request).await
+    }
+
+    /// The same to a request whose time is right.
+    pub(crate) async fn timely(&self, verb: Verb, mut request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
+        let s3 = &self.shared.s3;
         express::translate(&mut request, &self.shared.protocol.keys);
         // A Range that is none is no error: HTTP, and S3, answer with the whole.
         let nonsense = |range: &HeaderValue| range.to_str().is_ok_and(|range| Range::parse(range).is_err());

@@ -73,6 +73,7 @@ pub struct Copy {
     metadata: Option<CopyDirective>,
     tagging: Option<CopyDirective>,
     threshold: u64,
+    part_size: u64,
     progress: Option<Progress>,
 }
 
@@ -111,6 +112,7 @@ impl Copy {
             metadata: None,
             tagging: None,
             threshold: MAX_PUT_SIZE,
+            part_size: PART,
             progress: None,
         }
     }
@@ -190,6 +192,13 @@ impl Copy {
     /// Sources above this many bytes are copied by parts, 5 GB at most and unless it is given.
     pub fn multipart_threshold(mut self, bytes: u64) -> Copy {
         self.threshold = bytes.min(MAX_PUT_SIZE);
+        self
+    }
+
+    /// The length of a part where the source is copied by parts, in bytes: 64 MiB unless it is given, at
+    /// least 5 MiB, and more where there would be too many.
+    pub fn part_size(mut self, bytes: u64) -> Copy {
+        self.part_size = bytes;
         self
     }
 
@@ -295,7 +304,7 @@ impl Copy {
         tagging: CopyDirective,
     ) -> Result<CopyOutcome> {
         let engine = &self.engine;
-        let plan = upload_plan(info.size, PART, 0)
+        let plan = upload_plan(info.size, self.part_size, 0)
             .map_err(|error| target.explain(Error::new(ErrorKind::Config, error.to_string())))?;
         let mut options = self.options.clone();
         if metadata == CopyDirective::Copy {

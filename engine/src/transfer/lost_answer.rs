@@ -27,7 +27,7 @@ impl LostAnswer {
 
     /// Whether `error` may be the work of an earlier attempt.
     pub(crate) fn may_explain(&self, error: &Error) -> bool {
-        self.0 && error.status() == Some(412)
+        self.0 && (error.status() == Some(412) || error.code() == Some("PreconditionFailed"))
     }
 }
 

@@ -75,6 +75,17 @@ pub(crate) struct Engine {
     pub(crate) acceptance: Acceptance,
     pub(crate) sizes: Sizes,
     ticking: std::sync::atomic::AtomicBool,
+    housekeeping: std::sync::Mutex<Option<tokio::task::AbortHandle>>,
+}
+
+/// The housekeeper sleeps most of the time, and would be found by whoever looks for tasks that a client left behind.
+impl Drop for Engine {
+    fn drop(&mut self) {
+        let housekeeping = self.housekeeping.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(task) = housekeeping.take() {
+            task.abort();
+        }
+    }
 }
 
 impl Engine {
@@ -100,6 +111,7 @@ impl Engine {
             acceptance: Acceptance::default(),
             sizes: Sizes::unknown(),
             ticking: std::sync::atomic::AtomicBool::new(false),
+            housekeeping: std::sync::Mutex::default(),
         }
     }
 
@@ -123,7 +135,7 @@ impl Engine {
             return;
         }
         let housekeeper = Housekeeper(Arc::downgrade(self));
-        tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(TICK).await;
                 let Some(engine) = housekeeper.0.upgrade() else { return };
@@ -131,6 +143,8 @@ impl Engine {
                 engine.memory.trim();
             }
         });
+        let mut housekeeping = self.housekeeping.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *housekeeping = Some(task.abort_handle());
     }
 
     /// Waits for what is being cleaned up, for at most `patience`.

@@ -181,9 +181,10 @@ impl Completing<'_> {
                 return Ok(outcome(found.etag, found.version_id));
             }
             lost.note(&failure);
-            // An earlier attempt may have completed the upload and only its answer been lost.
+            // An earlier attempt may have completed the upload and only its answer been lost. The code would be
+            // NoSuchUpload, had the document that says so arrived.
             if attempts.is_repeated()
-                && failure.error.code() == Some("NoSuchUpload")
+                && failure.error.kind() == ErrorKind::NotFound
                 && let Ok(found) = head_as(engine, subject).await
                 && found.size == size
                 && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{count}\"")))

@@ -128,7 +128,8 @@ impl Refusal {
             None => (None, String::new(), None, None),
         };
         let region = self.region.or(region);
-        let verdict = verdict(self.status, code.as_deref().unwrap_or_default());
+        let named = code.as_deref().unwrap_or_default();
+        let verdict = verdict(if self.status == 200 { status_of(named) } else { self.status }, named);
         let message = match (message.is_empty(), region) {
             (_, Some(region)) if matches!(self.status, 301 | 307 | 400) => {
                 format!("the bucket is in the region {region}")
@@ -175,6 +176,16 @@ struct Verdict {
     /// For an answer without a document, such as a HEAD's.
     meaning: &'static str,
     hint: Option<&'static str>,
+}
+
+/// The status that an error would have had, had it come before the head of a success was sent.
+fn status_of(code: &str) -> u16 {
+    match code {
+        "AccessDenied" | "InvalidObjectState" | "AllAccessDisabled" => 403,
+        "NoSuchKey" | "NoSuchUpload" | "NoSuchVersion" => 404,
+        "PreconditionFailed" => 412,
+        _ => 200,
+    }
 }
 
 /// What a refusal means, by the codes of S3's error table and the status where there is no code.
@@ -228,6 +239,13 @@ fn verdict(status: u16, code: &str) -> Verdict {
             "the bucket is elsewhere",
             Some("set --region or --endpoint-url to where it is"),
         ),
+        // The answer to a HEAD has no document that could say more.
+        (400, "") => new(
+            K::Config,
+            Retry::Never,
+            "the server refused the request and did not say why",
+            Some("check that the credentials have not expired, and the region"),
+        ),
         (304, _) => new(K::Precondition, Retry::Never, "the object has not changed (not modified)", None),
         (412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
         (401, _) => new(K::Denied, Retry::Never, "the server wants credentials", None),
@@ -250,6 +268,27 @@ fn verdict(status: u16, code: &str) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_head_says_what_it_cannot_know() {
+        let error = refused(400, None, None).judge(None).error.to_string();
+        assert!(error.contains("did not say why") && error.contains("expired"), "{error}");
+    }
+
+    #[test]
+    fn an_error_inside_a_success_is_of_the_kind_that_it_would_be_outside() {
+        for (code, kind) in [
+            ("AccessDenied", ErrorKind::Denied),
+            ("NoSuchUpload", ErrorKind::NotFound),
+            ("PreconditionFailed", ErrorKind::Precondition),
+            ("InternalError", ErrorKind::Server),
+            ("InvalidPart", ErrorKind::Config),
+        ] {
+            let body = ErrorBody { code: code.to_owned(), ..ErrorBody::default() };
+            let error = failed_inside_success(body).error;
+            assert_eq!((error.kind(), error.status()), (kind, Some(200)), "{code}");
+        }
+    }
 
     fn refused(status: u16, region: Option<&str>, elsewhere: Option<&str>) -> Refusal {
         Refusal {

@@ -235,7 +235,7 @@ impl Engine {
             }
         };
         Counters::add(&self.counters.bytes_sent, call.body.len() as u64);
-        let (status, read) = connection
+        let answered = connection
             .receive_head(call.method, call.into_slot, |head| {
                 let read = match head.status {
                     200..300 => Ok(accept(head)),
@@ -243,7 +243,14 @@ impl Engine {
                 };
                 (head.status, read)
             })
-            .await?;
+            .await;
+        let (status, read) = match answered {
+            // It may be the end of the answer before, which was longer than it said.
+            Err(failure @ NetFailure::Malformed(_)) if connection.is_reused() => {
+                return Err(Failure { retry: Retry::Backoff, ..failure.into() });
+            }
+            answered => answered?,
+        };
         if connection.was_cut_short() && read.is_ok() {
             // A success that came before the whole body cannot be an answer to it.
             return Err(NetFailure::Broken { during: "sending the request", source: None }.into());

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderValue, RANGE};
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderValue};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body::Body;
 use hyper::body::Incoming;
@@ -17,6 +17,7 @@ use super::line::Plan;
 use super::seeded::mix;
 use crate::answer::{Answer, Failure, error_answer, text_answer};
 use crate::linger::drain;
+use crate::protocol::RangeIgnored;
 use crate::service::Service;
 use crate::verb::{Target, Verb, decode, signed_region};
 
@@ -52,14 +53,22 @@ impl Service {
                 self.line.reset();
                 return Err(closed());
             }
-            Action::Stall => std::future::pending().await,
+            Action::Stall => {
+                // A client that hangs up while it sends is seen to by reading what it sends.
+                let mut body = request.into_body();
+                while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
+                    frame?;
+                }
+                return std::future::pending().await;
+            }
             Action::Delay(time) => tokio::time::sleep(*time).await,
             Action::Replace(bytes) => {
                 let Target { bucket, key } = self.target(&request);
                 self.shared.protocol.overwrite(bucket, &decode(key), bytes.clone().into()).await?;
             }
             Action::IgnoreRange => {
-                request.headers_mut().remove(RANGE);
+                // Later: the header is under the signature.
+                request.extensions_mut().insert(RangeIgnored);
             }
             Action::ErrorInBody(code) if verb == Verb::DeleteMany => {
                 return Ok(undeleted(&whole(request.into_body()).await, code));
@@ -70,7 +79,7 @@ impl Service {
                         drain(request.into_body()).await;
                         refused
                     }
-                    None => self.proper(verb, request).await?,
+                    None => self.timely(verb, request).await?,
                 };
                 clock::date(&mut response, *skew);
                 return Ok(response);
@@ -158,6 +167,10 @@ impl Service {
 
     /// The answer with its head or body changed.
     fn change(&self, mut response: Response<Answer>, action: &Action, draw: u64) -> Result<Response<Answer>, Failure> {
+        if !matches!(response.body(), Answer::S3(_)) {
+            // An answer of the server's own is never of a body that a fault is about.
+            return Ok(response);
+        }
         let length = response.body().size_hint().exact();
         let place = |bytes: u64| match (bytes, length) {
             (ANYWHERE, Some(length)) => draw % length.max(1),
@@ -203,7 +216,6 @@ impl Service {
             }
             _ => return Ok(response),
         };
-        // An answer of the server's own is never of a body that a fault is about.
         Ok(response.map(|answer| match answer {
             Answer::S3(body) => Answer::Changed(Box::new(ChangedBody::new(body, change, self.line.clone()))),
             other => other,

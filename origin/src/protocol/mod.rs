@@ -19,6 +19,7 @@ mod session;
 mod tagging;
 mod versions;
 
+pub(crate) use get::RangeIgnored;
 pub(crate) use reply::error_called;
 
 use std::sync::Arc;

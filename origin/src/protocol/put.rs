@@ -90,7 +90,8 @@ impl Protocol {
         let closed = || io::Error::other("there is no such bucket, or it can't be written to");
         let bucket = self.store.bucket(bucket).ok_or_else(closed)?;
         let stored = writable(&bucket).map_err(|_| closed())?;
-        let mut intake = Intake::open(&stored.shelf, self.etag, false, None)?;
+        let algorithm = self.default_checksum.then_some(Algorithm::Crc64Nvme);
+        let mut intake = Intake::open(&stored.shelf, self.etag, false, algorithm)?;
         intake.push(bytes).await?;
         let received = intake.finish().await?;
         let object = Object {
@@ -98,7 +99,7 @@ impl Protocol {
             size: received.size,
             etag: received.etag,
             modified: now(),
-            checksum: None,
+            checksum: received.checksum,
             part_sizes: Vec::new(),
             version: None,
             content: received.content,

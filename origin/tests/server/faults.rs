@@ -231,6 +231,51 @@ async fn servers_that_refuse_checksums_or_trailers() {
 }
 
 #[tokio::test]
+async fn a_request_of_the_wrong_clock_s_time_is_served() {
+    let server = Origin::builder().anonymous(true).bucket("bucket").start().await.unwrap();
+    put(&server, "/bucket/key", b"x").await;
+    server.inject(Fault::new(Action::Clock(7200)));
+    let then = jiff::Timestamp::now().as_second() + 7200;
+    let then = jiff::Timestamp::from_second(then).unwrap().strftime("%Y%m%dT%H%M%SZ").to_string();
+    assert_eq!(get(&server, "/bucket/key", &[("x-amz-date", &then)]).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_server_s_own_refusals_are_left_whole() {
+    let server = Origin::builder().anonymous(true).bucket("bucket").clock_skew(-3600).start().await.unwrap();
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    for action in [Action::Padded(100), Action::Short(10)] {
+        server.clear_faults();
+        server.inject(Fault::new(action));
+        let refused = get(&server, "/bucket/key", &[("x-amz-date", &now)]).await;
+        assert_eq!((refused.status, refused.code().as_str()), (403, "RequestTimeTooSkewed"));
+    }
+}
+
+#[tokio::test]
+async fn a_stalled_upload_is_let_go_when_its_client_hangs_up() {
+    let server = server().await;
+    server.inject(Fault::new(Action::Stall).verb(Verb::Put));
+    let hung_up = timeout(Duration::from_millis(100), put(&server, "/bucket/large", &vec![0; 300_000])).await;
+    assert!(hung_up.is_err());
+    timeout(Duration::from_secs(5), async {
+        while server.stats().connections_open > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn what_is_put_past_all_faults_has_the_checksum_of_an_upload() {
+    let server = Origin::builder().anonymous(true).bucket("bucket").default_checksum(true).start().await.unwrap();
+    server.put_object("bucket", "key", "123456789").await.unwrap();
+    let head = send(&server, "HEAD", "/bucket/key", &[("x-amz-checksum-mode", "ENABLED")], b"").await;
+    assert_eq!(head.header("x-amz-checksum-crc64nvme"), Some("rosUhgp5mIg="));
+}
+
+#[tokio::test]
 async fn a_wrong_clock_refuses_requests_of_the_right_time() {
     let server = Origin::builder().anonymous(true).bucket("bucket").clock_skew(-3600).start().await.unwrap();
     let at = |seconds: i64| {

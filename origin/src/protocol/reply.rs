@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
-use s3s::dto::{ETag, Metadata, Owner, Timestamp};
-use s3s::{S3Error, S3ErrorCode};
+use s3s::dto::{ETag, Metadata, Owner, StorageClass, Timestamp};
+use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 
 use crate::store::bucket::Refusal;
 use crate::store::object::Head;
@@ -24,8 +24,8 @@ macro_rules! head_of {
             cache_control: $input.cache_control.take(),
             expires: $input.expires.take().map($crate::protocol::reply::epoch_seconds),
             website_redirect: $input.website_redirect_location.take(),
-            storage_class: $input.storage_class.take().map(|class| class.as_str().to_owned()),
-            metadata: $crate::protocol::reply::metadata_of($input.metadata.take()),
+            storage_class: $crate::protocol::reply::known_class($input.storage_class.take())?,
+            metadata: $crate::protocol::reply::metadata_of($input.metadata.take())?,
             tags: $crate::protocol::tagging::parse($input.tagging.take())?,
             encryption: $crate::protocol::encryption::asked!($input)?,
         }
@@ -48,11 +48,7 @@ macro_rules! describe {
         output.cache_control = head.cache_control.clone();
         output.expires = head.expires.map($crate::protocol::reply::from_epoch_seconds);
         output.website_redirect_location = head.website_redirect.clone();
-        output.storage_class = head
-            .storage_class
-            .clone()
-            .filter(|class| class != s3s::dto::StorageClass::STANDARD)
-            .map(s3s::dto::StorageClass::from);
+        output.storage_class = head.storage_class.clone().map(s3s::dto::StorageClass::from);
         output.metadata = $crate::protocol::reply::metadata_to(head);
         output.e_tag = Some($crate::protocol::reply::etag(&object.etag));
         output.last_modified = Some(object.modified.into());
@@ -71,8 +67,38 @@ pub(super) fn kept_encoding(encoding: Option<String>) -> Option<String> {
     (!kept.is_empty()).then_some(kept)
 }
 
-pub(super) fn metadata_of(metadata: Option<Metadata>) -> BTreeMap<String, String> {
-    metadata.unwrap_or_default().into_iter().collect()
+/// The most metadata of one object: 2 KiB of names and values, as in S3.
+const METADATA: usize = 2 << 10;
+
+pub(super) fn metadata_of(metadata: Option<Metadata>) -> S3Result<BTreeMap<String, String>> {
+    let metadata: BTreeMap<_, _> = metadata.unwrap_or_default().into_iter().collect();
+    if metadata.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>() > METADATA {
+        return Err(s3_error!(MetadataTooLarge, "Your metadata headers exceed the maximum allowed metadata size"));
+    }
+    Ok(metadata)
+}
+
+/// A storage class that S3 has; the standard one is not told of.
+pub(super) fn known_class(class: Option<StorageClass>) -> S3Result<Option<String>> {
+    const CLASSES: [&str; 12] = [
+        StorageClass::DEEP_ARCHIVE,
+        StorageClass::EXPRESS_ONEZONE,
+        StorageClass::GLACIER,
+        StorageClass::GLACIER_IR,
+        StorageClass::INTELLIGENT_TIERING,
+        StorageClass::ONEZONE_IA,
+        StorageClass::OUTPOSTS,
+        StorageClass::REDUCED_REDUNDANCY,
+        StorageClass::SNOW,
+        StorageClass::STANDARD,
+        StorageClass::STANDARD_IA,
+        "FSX_OPENZFS",
+    ];
+    let Some(class) = class else { return Ok(None) };
+    if !CLASSES.contains(&class.as_str()) {
+        return Err(s3_error!(InvalidStorageClass, "The storage class you specified is not valid"));
+    }
+    Ok(Some(class.as_str().to_owned()).filter(|class| class != StorageClass::STANDARD))
 }
 
 pub(super) fn metadata_to(head: &Head) -> Option<HashMap<String, String>> {

@@ -61,9 +61,7 @@ impl Protocol {
             Some(BucketVersioningStatus::SUSPENDED) => false,
             _ => return Err(s3_error!(MalformedXML, "A versioning status is Enabled or Suspended")),
         };
-        if !writable(&bucket)?.keep_versions(enabled) {
-            return Err(s3_error!(NotImplemented, "Versions are only kept in memory, not in a directory"));
-        }
+        writable(&bucket)?.keep_versions(enabled);
         Ok(S3Response::new(PutBucketVersioningOutput::default()))
     }
 

@@ -15,7 +15,7 @@ use super::listing::{Entry, KeySpace, Page, Query, page};
 use super::object::{Object, now};
 use super::synthetic::Synthetic;
 use super::uploads::Uploads;
-use super::versions::{Found, Listed, NULL, Versioning, Versions};
+use super::versions::{Found, Listed, NULL, Version, Versioning, Versions};
 
 /// One bucket.
 pub(crate) struct Bucket {
@@ -208,7 +208,7 @@ impl Stored {
         let version = object.version.clone();
         let kept = version.is_some();
         if let Some(id) = version {
-            index.versions.push(key, id, Some(object.clone()));
+            drop_version(index.versions.push(key, id, Some(object.clone())).as_ref());
         }
         drop(index);
         if let Some(replaced) = replaced.filter(|_| !kept) {
@@ -246,11 +246,8 @@ impl Stored {
         }
     }
 
-    /// Begins to keep versions, or ceases to. False where that can't be: in a directory.
-    pub(crate) fn keep_versions(&self, enabled: bool) -> bool {
-        if matches!(self.shelf, Shelf::Directory(_)) {
-            return false;
-        }
+    /// Begins to keep versions, or ceases to.
+    pub(crate) fn keep_versions(&self, enabled: bool) {
         let mut index = self.index.write();
         let Index { current, versions } = &mut *index;
         if versions.versioning == Versioning::Never {
@@ -260,7 +257,6 @@ impl Stored {
             }
         }
         versions.versioning = if enabled { Versioning::Enabled } else { Versioning::Suspended };
-        true
     }
 
     /// Removes every object, every version and every upload.
@@ -281,7 +277,7 @@ impl Stored {
         let mut index = self.index.write();
         condition.check(index.current.get(key.as_bytes()))?;
         if index.versions.versioning != Versioning::Never {
-            return Ok(index.remove_version(key, version));
+            return self.remove_version(&mut index, key, version).map_err(Refusal::Io);
         }
         if version.is_some_and(|id| id != NULL) {
             return Ok(Removed::default());
@@ -295,25 +291,51 @@ impl Stored {
         drop(removed);
         Ok(Removed { version: version.map(str::to_owned), marker: false })
     }
+
+    /// Where versions are kept: marks a key as deleted, or removes one version for good.
+    fn remove_version(&self, index: &mut Index, key: &str, version: Option<&str>) -> io::Result<Removed> {
+        let removed = match version {
+            None => {
+                let id = index.versions.next_id();
+                let replaced = id.as_ref().and_then(|id| index.versions.push(key, id.clone(), None));
+                drop_version(replaced.as_ref());
+                Removed { version: id, marker: true }
+            }
+            Some(id) => {
+                let removed = index.versions.remove(key, id);
+                drop_version(removed.as_ref());
+                let marker = removed.is_some_and(|removed| removed.object.is_none());
+                Removed { version: Some(id.to_owned()), marker }
+            }
+        };
+        let shown = index.current.get(key.as_bytes()).cloned();
+        let latest = index.versions.latest(key).and_then(|latest| latest.object.clone());
+        match (shown, latest) {
+            (None, None) => {}
+            (Some(shown), Some(latest)) if Arc::ptr_eq(&shown, &latest) => {}
+            (_, Some(latest)) => {
+                let object = match &self.shelf {
+                    Shelf::Directory(directory) => Arc::new(directory.commit(&self.name, key, (*latest).clone())?),
+                    Shelf::Memory | Shelf::Discard => latest,
+                };
+                index.versions.alter(key, &object);
+                index.current.insert(Key(key.into()), object);
+            }
+            (Some(_), None) => {
+                if let Shelf::Directory(directory) = &self.shelf {
+                    directory.unlist(&self.name, key)?;
+                }
+                index.current.remove(key.as_bytes());
+            }
+        }
+        Ok(removed)
+    }
 }
 
-impl Index {
-    /// Where versions are kept: marks a key as deleted, or removes one version for good.
-    fn remove_version(&mut self, key: &str, version: Option<&str>) -> Removed {
-        let Some(id) = version else {
-            let id = self.versions.next_id();
-            if let Some(id) = &id {
-                self.versions.push(key, id.clone(), None);
-            }
-            self.current.remove(key.as_bytes());
-            return Removed { version: id, marker: true };
-        };
-        let removed = self.versions.remove(key, id);
-        match self.versions.latest(key).and_then(|latest| latest.object.clone()) {
-            Some(object) => self.current.insert(Key(key.into()), object),
-            None => self.current.remove(key.as_bytes()),
-        };
-        Removed { version: Some(id.to_owned()), marker: removed.is_some_and(|removed| removed.object.is_none()) }
+/// Removes the files of a version that is gone for good.
+fn drop_version(version: Option<&Version>) {
+    if let Some(object) = version.and_then(|version| version.object.as_ref()) {
+        drop_files(&object.content);
     }
 }
 

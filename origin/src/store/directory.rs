@@ -11,7 +11,8 @@
 //! A key is never a path: a record's name is the SHA-256 of its key, so keys of any form and length are safe.
 //! Bytes are renamed from `incoming` to `data` first and the record is written beside and renamed over the old
 //! one last, so a record always names whole files; data that no record names is removed at the next start.
-//! Refused: fsync. A crash of the machine (not of the server) may lose the last objects.
+//! Refused: fsync. A crash of the machine (not of the server) may lose the last objects. Of a bucket that keeps versions
+//! the latest objects are found again, and nothing else.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -117,9 +118,14 @@ impl Directory {
 
     /// Removes an object's record, then its bytes.
     pub(crate) fn forget(&self, bucket: &str, key: &str, object: &Object) -> io::Result<()> {
-        fs::remove_file(self.bucket(bucket).join("objects").join(record_name(key)))?;
+        self.unlist(bucket, key)?;
         drop_files(&object.content);
         Ok(())
+    }
+
+    /// Removes the record of a key; its bytes stay for as long as a version needs them, until the next start at most.
+    pub(crate) fn unlist(&self, bucket: &str, key: &str) -> io::Result<()> {
+        fs::remove_file(self.bucket(bucket).join("objects").join(record_name(key)))
     }
 
     /// Everything that an earlier run left.

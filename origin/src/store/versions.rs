@@ -80,13 +80,13 @@ impl Versions {
         }
     }
 
-    /// Adds the latest version; a null version takes the place of an earlier one.
-    pub(crate) fn push(&mut self, key: &str, id: String, object: Option<Arc<Object>>) {
+    /// Adds the latest version. A null version takes the place of an earlier one, which is returned.
+    pub(crate) fn push(&mut self, key: &str, id: String, object: Option<Arc<Object>>) -> Option<Version> {
         let versions = self.keys.entry(Key(key.into())).or_default();
-        if id == NULL {
-            versions.retain(|version| version.id != NULL);
-        }
+        let null = versions.iter().position(|version| id == NULL && version.id == NULL);
+        let replaced = null.map(|at| versions.remove(at));
         versions.push(Version { id, modified: object.as_ref().map_or_else(now, |object| object.modified), object });
+        replaced
     }
 
     /// Puts another object in the place of a version's.

@@ -46,6 +46,10 @@ async fn a_storage_class_is_kept_and_listed() {
     put(&server, "/bucket/plain", b"x").await;
     assert_eq!(get(&server, "/bucket/key", &[]).await.header("x-amz-storage-class"), Some("STANDARD_IA"));
     assert_eq!(get(&server, "/bucket", &[]).await.all("StorageClass"), ["STANDARD_IA", "STANDARD"]);
+    let unknown = put_with(&server, "/bucket/x", &[("x-amz-storage-class", "ATTIC")]).await;
+    assert_eq!((unknown.status, &*unknown.code()), (400, "InvalidStorageClass"));
+    let large = put_with(&server, "/bucket/x", &[("x-amz-meta-large", &*"x".repeat(2048))]).await;
+    assert_eq!((large.status, &*large.code()), (400, "MetadataTooLarge"));
     // A copy has the class that it asks for, and the standard one unless it asks.
     send(&server, "PUT", "/bucket/copy", &[("x-amz-copy-source", "bucket/key")], b"").await;
     assert_eq!(get(&server, "/bucket/copy", &[]).await.header("x-amz-storage-class"), None);

@@ -149,10 +149,32 @@ async fn copies_and_deletions_name_versions() {
 }
 
 #[tokio::test]
-async fn a_directory_keeps_no_versions() {
+async fn a_directory_keeps_versions_until_it_is_left_and_the_latest_for_good() {
     let folder = tempfile::tempdir().unwrap();
-    let builder = Origin::builder().anonymous(true).bucket("bucket").directory(folder.path());
-    let server = builder.start().await.unwrap();
-    let body = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
-    assert_eq!(send(&server, "PUT", "/bucket?versioning", &[], body).await.status, 501);
+    let start = || Origin::builder().anonymous(true).bucket("bucket").directory(folder.path()).start();
+    let server = start().await.unwrap();
+    put(&server, "/bucket/key", b"before").await;
+    set(&server, "Enabled").await;
+    let one = version(&put(&server, "/bucket/key", b"one").await);
+    let two = version(&put(&server, "/bucket/key", b"two").await);
+    put(&server, "/bucket/gone", b"x").await;
+    send(&server, "DELETE", "/bucket/gone", &[], b"").await;
+    let marker = version(&send(&server, "DELETE", "/bucket/key", &[], b"").await);
+    assert_eq!(get(&server, "/bucket/key", &[]).await.status, 404);
+    for (id, body) in [("null", "before"), (&*one, "one"), (&*two, "two")] {
+        assert_eq!(get(&server, &format!("/bucket/key?versionId={id}"), &[]).await.text(), body);
+    }
+    for id in [&marker, &two] {
+        send(&server, "DELETE", &format!("/bucket/key?versionId={id}"), &[], b"").await;
+    }
+    assert_eq!(get(&server, "/bucket/key", &[]).await.body, b"one");
+    assert_eq!(get(&server, &format!("/bucket/key?versionId={one}"), &[]).await.body, b"one");
+    set(&server, "Suspended").await;
+    put(&server, "/bucket/key", b"null and last").await;
+    server.stop().await;
+    let server = start().await.unwrap();
+    assert_eq!(get(&server, "/bucket", &[]).await.all("Key"), ["key"]);
+    assert_eq!(get(&server, "/bucket/key", &[]).await.body, b"null and last");
+    let files = std::fs::read_dir(folder.path().join("buckets/bucket/data")).unwrap().count();
+    assert_eq!(files, 1, "what no record names is removed");
 }

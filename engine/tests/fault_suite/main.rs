@@ -107,7 +107,11 @@ fn case(index: usize, schedule: Schedule) -> Named {
 type Running = Mutex<BTreeMap<usize, (Instant, Named)>>;
 
 fn run_all(what: &str, all: Vec<Named>) -> Tally {
+    // One after the other: files are counted for the whole process.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = lock(&ALONE);
     log::listen();
+    let files = invariants::open_files();
     let started = Instant::now();
     let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     // Most of a schedule is waiting.
@@ -147,9 +151,15 @@ fn run_all(what: &str, all: Vec<Named>) -> Tally {
             }
         }
     });
+    drop(serving);
+    let closed = invariants::closed(files);
     let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
     tally.elapsed = started.elapsed();
     println!("{}", tally.closing(what));
+    // Where something failed already, that is what there is to mend first.
+    if let (Err(leaked), true) = (closed, tally.failures.is_empty()) {
+        panic!("{leaked}");
+    }
     let (heard, shown) = log::heard();
     assert!(heard > 0, "nothing was logged: the engine's spans are not listened to");
     assert!(shown.is_empty(), "the log shows secrets: {shown:?}");

@@ -111,9 +111,12 @@ fn run_all(what: &str, all: Vec<Named>) -> Tally {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = lock(&ALONE);
     log::listen();
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // The first runtime of a process opens what all of them share, and keep.
+    drop(runtime());
     let files = invariants::open_files();
     let started = Instant::now();
-    let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let serving = runtime();
     // Most of a schedule is waiting.
     let workers = std::thread::available_parallelism().map_or(2, usize::from).saturating_mul(4).min(all.len());
     let verbose = std::env::var_os("WIRESPEED_VERBOSE").is_some();

@@ -198,3 +198,43 @@ async fn a_conflict_between_conditional_writes_is_tried_again() {
     script.client().put("bucket", "key").if_none_match_any().bytes("x").await.unwrap();
     assert_eq!(script.asked().len(), 2);
 }
+
+#[tokio::test]
+async fn a_tag_that_only_looks_like_an_md5_says_nothing_of_whose_the_object_is() {
+    let put = async |script: &Script, bucket: &str, own_key: bool| {
+        let put = script.client().put(bucket, "key").if_none_match_any();
+        let put = if own_key { put.sse_customer_key(SseCustomerKey::new(&[1; 32]).unwrap()) } else { put };
+        put.bytes("hello").await.unwrap_err()
+    };
+    let tagged = |by: &'static str| {
+        Script::start(move |asked| match (asked.method(), asked.index) {
+            ("PUT", 0) => vec![Act::Close],
+            ("PUT", _) => error(412, "PreconditionFailed"),
+            _ => vec![Act::Send(
+                format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n{by}ETag: \"{}\"\r\n\r\n", "0".repeat(32))
+                    .into_bytes(),
+            )],
+        })
+    };
+    let refused = put(&tagged("x-amz-server-side-encryption: AES256\r\n"), "bucket", false).await;
+    assert!(!refused.to_string().contains("cannot be told"), "{refused}");
+    for (by, own_key) in [("x-amz-server-side-encryption: aws:kms:dsse\r\n", false), ("", true)] {
+        let refused = put(&tagged(by), "bucket", own_key).await;
+        assert_eq!(refused.kind(), ErrorKind::Precondition);
+        assert!(refused.to_string().contains("cannot be told"), "{by}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_larger_than_what_the_budget_can_lend_goes_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("f");
+    std::fs::write(&source, bytes(40 << 20)).unwrap();
+    let script = Script::start(multipart);
+    let builder = script.builder().memory(64 << 20).set("multipart_threshold", "1GiB").unwrap();
+    assert!(builder.build().unwrap().put("bucket", "key").checksum(None).file(&source).await.unwrap().parts > 1);
+    let script = Script::start(multipart);
+    let builder = script.builder().memory(256 << 20).set("multipart_threshold", "1GiB").unwrap();
+    let patient = builder.set("first_byte_timeout", "20s").unwrap().set("stall_timeout", "20s").unwrap();
+    assert_eq!(patient.build().unwrap().put("bucket", "key").checksum(None).file(&source).await.unwrap().parts, 1);
+}

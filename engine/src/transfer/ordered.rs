@@ -35,13 +35,14 @@ pub(crate) async fn write(
     mut writer: impl AsyncWrite + Unpin + Send,
 ) -> Result<ObjectInfo> {
     let Opened { source, mut info, wanted, first } = opened;
-    let Some((first_range, begun)) = first else { return Ok(info) };
     let source = Arc::new(source);
     let explain = |error| source.subject.explain(error);
-    let delivering = deliver_all(&source, wanted, (first_range, begun), permit, &mut writer);
-    source.fetch_and_ask(delivering).await?;
-    // What has been written cannot be taken back: the end is where it is said.
-    source.check.conclude(&mut info).map_err(explain)?;
+    if let Some(first) = first {
+        let delivering = deliver_all(&source, wanted, first, permit, &mut writer);
+        source.fetch_and_ask(delivering).await?;
+        // What has been written cannot be taken back: the end is where it is said.
+        source.check.conclude(&mut info).map_err(explain)?;
+    }
     writer.flush().await.map_err(|error| explain(cannot_write(error)))?;
     if let Some(progress) = &source.progress {
         progress.add_object();

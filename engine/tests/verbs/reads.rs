@@ -1,8 +1,10 @@
 //! Reading with options: suffixes, conditions, ordered streams.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use wirespeed::{ErrorKind, SseCustomerKey};
+use wirespeed::{ErrorKind, Progress, SseCustomerKey};
 
 use super::script::{Act, Script, honest, object};
 use super::{PART, bytes, start};
@@ -161,4 +163,27 @@ async fn a_stream_that_fails_says_so_once_and_ends() {
     assert!(stream.next().await.is_none());
     let missing = script.client().get("bucket", "key").stream().await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Denied, "the first answer is waited for");
+}
+
+#[tokio::test]
+async fn an_empty_object_is_flushed_and_counted_by_a_writer_too() {
+    struct Flushed(bool);
+    impl tokio::io::AsyncWrite for Flushed {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+        fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            self.0 = true;
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+    let (_origin, client) = start().await;
+    client.put("bucket", "empty").bytes("").await.unwrap();
+    let (mut writer, progress) = (Flushed(false), Progress::default());
+    client.get("bucket", "empty").progress(progress.clone()).writer(&mut writer).await.unwrap();
+    assert!(writer.0, "it was not flushed");
+    assert_eq!(progress.objects(), 1);
 }

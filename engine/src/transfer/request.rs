@@ -174,6 +174,18 @@ impl Exchange {
         memory
     }
 
+    /// Gives up its place while whoever takes the body is waited for.
+    pub(crate) fn pause(&mut self) {
+        self.permit = None;
+    }
+
+    /// Takes a place again, where it gave one up.
+    pub(crate) async fn resume(&mut self, engine: &Engine) {
+        if self.permit.is_none() {
+            self.permit = Some(engine.pace.admission.request().await);
+        }
+    }
+
     /// The answer has been received whole: the connection is free for the next request.
     pub(crate) fn end(self, engine: &Engine, bytes: u64, kept: &mut Option<Connection>) {
         if let (Some(timing), Some(observer)) = (&self.timing, &engine.observer) {

@@ -254,14 +254,17 @@ impl Pour {
         sent: &mut Vec<SentPart>,
     ) -> Result<Option<MemoryPermit>> {
         let admission = &self.upload.engine.pace.admission;
-        let mut lent = std::pin::pin!(admission.memory(length));
-        while !sending.is_empty() {
-            tokio::select! {
-                biased;
-                permit = &mut lent => return Ok(Some(permit)),
-                done = sending.join_next() => arrived(done, sent)?,
+        {
+            let mut lent = std::pin::pin!(admission.memory(length));
+            while !sending.is_empty() {
+                tokio::select! {
+                    biased;
+                    permit = &mut lent => return Ok(Some(permit)),
+                    done = sending.join_next() => arrived(done, sent)?,
+                }
             }
         }
+        // Outside the queue, which would have kept some of what is free for it.
         Ok(admission.memory_at_once(length))
     }
 

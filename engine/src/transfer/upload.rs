@@ -76,12 +76,7 @@ impl Upload {
     pub(crate) async fn run(self, kept: &mut Option<Connection>) -> Result<PutOutcome> {
         self.engine.keep_house();
         let config = &self.engine.config;
-        let threshold = match self.content {
-            Content::Memory(_) => config.multipart_threshold,
-            // One request's file is read into the budget whole, and no more than half of it can be lent.
-            Content::File(_) => config.multipart_threshold.min(config.memory / 2),
-        };
-        let plan = upload_plan(self.content.size(), self.engine.pace.part_size(), threshold)
+        let plan = upload_plan(self.content.size(), self.engine.pace.part_size(), config.multipart_threshold)
             .map_err(|error| self.subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
         let progress = self.progress.clone();
         if let Some(progress) = &progress {

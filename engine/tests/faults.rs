@@ -325,6 +325,21 @@ async fn an_answer_before_the_whole_body_stops_the_upload() {
 }
 
 #[tokio::test]
+async fn a_refusal_that_comes_with_an_interim_answer_is_seen_at_once() {
+    let script = Script::start_impatient(|_| {
+        let mut both = b"HTTP/1.1 100 Continue\r\n\r\n".to_vec();
+        let refusal = error(403, "AccessDenied").remove(0);
+        let Act::Send(refusal) = refusal else { unreachable!() };
+        both.extend_from_slice(&refusal);
+        vec![Act::Send(both), Act::Wait(Duration::from_secs(2))]
+    });
+    let client = script.builder().set("multipart_threshold", "64MiB").unwrap().build().unwrap();
+    let refused = client.put("bucket", "key").bytes(object(12 << 20)).await.unwrap_err();
+    assert_eq!((refused.kind(), refused.code()), (ErrorKind::Denied, Some("AccessDenied")), "{refused}");
+    assert_eq!(script.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn a_refused_upload_is_not_tried_again() {
     let script = Script::start(|_| error(403, "AccessDenied"));
     let failed = script.client().put("bucket", "key").bytes(object(60_000)).await.unwrap_err();
@@ -374,28 +389,57 @@ async fn a_complete_that_fails_inside_a_200_is_a_failure() {
     assert_eq!((failed.kind(), failed.code(), failed.attempts()), (ErrorKind::Server, Some("InternalError"), 3));
 }
 
-#[tokio::test]
-async fn a_completion_whose_answer_was_lost_is_found_out_by_the_object() {
+/// The entity tag of four parts without a byte.
+const FOUR_EMPTY_PARTS: &str = "90b83c0fe892d7b4c2bdc38deba7a3cb-4";
+
+/// A server whose first completion is answered by `first`, and that then knows of no such upload, but of an
+/// object with this entity tag.
+fn forgetful(part: &'static str, whole: &'static str, first: fn() -> Vec<Act>) -> Script {
     let completions = std::sync::atomic::AtomicUsize::new(0);
-    let script = Script::start(move |asked| match (asked.method(), asked.target()) {
+    Script::start(move |asked| match (asked.method(), asked.target()) {
         ("POST", target) if target.ends_with("?uploads=") => {
             let body = "<InitiateMultipartUploadResult><UploadId>U1</UploadId></InitiateMultipartUploadResult>";
             vec![Act::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
         }
         ("POST", _) => match completions.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-            0 => vec![Act::Close],
+            0 => first(),
             // The document that would say NoSuchUpload is cut off.
             _ => vec![Act::Send(b"HTTP/1.1 404 Not Found\r\nContent-Length: 99\r\n\r\n<Error>".to_vec()), Act::Close],
         },
-        ("PUT", _) => vec![Act::Send(b"HTTP/1.1 200 OK\r\nETag: \"p\"\r\nContent-Length: 0\r\n\r\n".to_vec())],
+        ("PUT", _) => {
+            vec![Act::Send(format!("HTTP/1.1 200 OK\r\nETag: \"{part}\"\r\nContent-Length: 0\r\n\r\n").into_bytes())]
+        }
         ("HEAD", _) => {
-            let head = format!("HTTP/1.1 200 OK\r\nETag: \"of-all-4\"\r\nContent-Length: {}\r\n\r\n", 17 << 20);
+            let head = format!("HTTP/1.1 200 OK\r\nETag: \"{whole}\"\r\nContent-Length: {}\r\n\r\n", 17 << 20);
             vec![Act::Send(head.into_bytes())]
         }
         _ => vec![Act::Send(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())],
-    });
-    let stored = script.client().put("bucket", "key").bytes(object(17 << 20)).await.unwrap();
-    assert_eq!((stored.parts, stored.etag.as_deref()), (4, Some("\"of-all-4\"")));
+    })
+}
+
+#[tokio::test]
+async fn a_completion_whose_answer_was_lost_is_found_out_by_the_object() {
+    const EMPTY: &str = "d41d8cd98f00b204e9800998ecf8427e";
+    let put = async |script: &Script| script.client().put("bucket", "key").bytes(object(17 << 20)).await;
+    let inside = || {
+        let body = "<Error><Code>InternalError</Code></Error>";
+        vec![Act::Send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes())]
+    };
+    for first in [|| vec![Act::Close], inside] {
+        let stored = put(&forgetful(EMPTY, FOUR_EMPTY_PARTS, first)).await.unwrap();
+        assert_eq!((stored.parts, stored.etag), (4, Some(format!("\"{FOUR_EMPTY_PARTS}\""))));
+    }
+    // Somebody else's object, of as many parts.
+    let other = put(&forgetful(EMPTY, "00000000000000000000000000000000-4", || vec![Act::Close])).await.unwrap_err();
+    assert_eq!(other.kind(), ErrorKind::NotFound);
+    assert!(!other.to_string().contains("cannot be told"), "{other}");
+    let opaque = put(&forgetful("p", "of-all-4", || vec![Act::Close])).await.unwrap_err();
+    assert_eq!(opaque.kind(), ErrorKind::NotFound);
+    assert!(opaque.to_string().contains("cannot be told"), "{opaque}");
+    // No answer was lost: whatever is there was not made by this upload.
+    let script = forgetful(EMPTY, FOUR_EMPTY_PARTS, || error(503, "SlowDown"));
+    assert_eq!(put(&script).await.unwrap_err().kind(), ErrorKind::NotFound);
+    assert!(script.asked().iter().all(|asked| asked.method() != "HEAD"));
 }
 
 #[tokio::test]
@@ -540,5 +584,6 @@ async fn every_upload_of_a_dropped_job_is_aborted() {
     client.settle(Duration::from_secs(2)).await.unwrap();
     let asked = script.asked();
     let count = |method: &str| asked.iter().filter(|asked| asked.method() == method).count();
-    assert_eq!((count("POST"), count("DELETE")), (3, 3));
+    // Parts may have been on their way when the first abort arrived.
+    assert_eq!((count("POST"), count("DELETE")), (3, 6));
 }

@@ -475,3 +475,20 @@ async fn every_upload_arrives_whatever_the_server_refuses() {
         origin.stop().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_conditional_upload_is_not_sent_in_a_framing_that_nobody_may_confirm() {
+    // Takes the framing for content, and refuses what comes after it: the condition does not hold any more.
+    let script = takes(|asked| match (asked.header("x-amz-trailer"), asked.index) {
+        (Some(_), _) => Some(vec![Act::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec())]),
+        (None, 0) => None,
+        (None, _) => Some(error(412, "PreconditionFailed")),
+    });
+    let content = object((16 << 20) + 5);
+    let client = writer(&script).build().unwrap();
+    client.put("bkt", "k").if_none_match_any().bytes(content.clone()).await.unwrap();
+    let asked = script.asked();
+    assert_eq!(asked.len(), 1);
+    let value = checksum(ChecksumAlgorithm::Crc64Nvme, &content);
+    assert_eq!(asked[0].header("x-amz-checksum-crc64nvme"), Some(&*value));
+}

@@ -263,15 +263,15 @@ impl Connection {
     async fn only_interim(&mut self) -> Result<bool, NetFailure> {
         loop {
             self.receive_input(HEAD_READ, "sending the request", self.timeouts.stall).await?;
-            match self.parse_head(Method::Put, |head| head.status)? {
-                Some((100..200, length)) => {
-                    self.skip_interim(length)?;
-                    if self.input.is_empty() {
-                        return Ok(true);
-                    }
+            // Several answers may have come at once.
+            while let Some((status, length)) = self.parse_head(Method::Put, |head| head.status)? {
+                if !(100..200).contains(&status) {
+                    return Ok(false);
                 }
-                Some(_) => return Ok(false),
-                None => {}
+                self.skip_interim(length)?;
+                if self.input.is_empty() {
+                    return Ok(true);
+                }
             }
         }
     }

@@ -7,11 +7,15 @@
 //! lock each other. A request that must wait for memory all the same gives its place up meanwhile.
 //!
 //! Memory is lent from three shares, by what gives it back. *Passing* memory (half the budget) holds
-//! bytes on their way through: stages, parts read for an upload, the window of an ordered stream; the
-//! engine alone gives it back. *Undelivered* memory (a quarter) holds objects that the caller has yet
-//! to take; whatever else the caller does meanwhile with the client must not need it. What an object
+//! bytes on their way through: stages, parts read for an upload; the engine alone gives it back.
+//! *Undelivered* memory (a quarter) holds objects that the caller has yet to take, and what is fetched
+//! ahead of a reader; whatever else the caller does meanwhile with the client must not need it. What an object
 //! needs beyond its first part comes from the *rest* (a quarter), all of it at once, so nobody waits
 //! for memory while holding some of the share that it waits for.
+//!
+//! What waits for the caller himself is not lent: the part of an ordered download whose turn it is, and the
+//! piece of an upload that is being gathered from a source that may stand still. Each such transfer holds one
+//! piece beyond the budget, and so moves on when others hold all of it.
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

@@ -1,7 +1,8 @@
 //! COPY: an object within the server, in one request or by parts; no byte of it comes here.
 //!
-//! One request copies up to 5 GB ([`MAX_PUT_SIZE`]). Above that there is a multipart upload whose
-//! parts are ranges of the source, copied in parallel and pinned to the source's entity tag. What
+//! One request could copy up to 5 GB ([`MAX_PUT_SIZE`]), but many servers answer it when all is copied, which
+//! would be taken for silence. Above [`THRESHOLD`] there is a multipart upload whose parts are ranges of
+//! the source, copied in parallel and pinned to the one version that was found of it. What
 //! CopyObject takes from the source by itself (content type and the like, metadata, tags) is then
 //! asked for and given to the upload, so that both ways make the same object.
 //!
@@ -40,6 +41,10 @@ const ANSWER_BYTES: usize = 1 << 20;
 /// The length of a part of a copy. No byte of it passes through here, so parts are larger than those
 /// of an upload: large enough that 5 GB are under a hundred requests, small enough for many at once.
 const PART: u64 = 64 << 20;
+
+/// Larger sources are copied by parts unless it is said otherwise: so that a server that copies 10 MB a second
+/// still answers within the 30 seconds that a first byte may take.
+const THRESHOLD: u64 = 256 << 20;
 
 /// Where a copy takes what describes it: content type and the like, metadata; or its tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +116,7 @@ impl Copy {
             options: PutOptions::default(),
             metadata: None,
             tagging: None,
-            threshold: MAX_PUT_SIZE,
+            threshold: THRESHOLD,
             part_size: PART,
             progress: None,
         }
@@ -189,7 +194,8 @@ impl Copy {
         self
     }
 
-    /// Sources above this many bytes are copied by parts, 5 GB at most and unless it is given.
+    /// Sources above this many bytes are copied by parts: 256 MiB unless it is given, 5 GB at most. One request
+    /// copies all that is below it, and the server must begin its answer within `first_byte_timeout`.
     pub fn multipart_threshold(mut self, bytes: u64) -> Copy {
         self.threshold = bytes.min(MAX_PUT_SIZE);
         self
@@ -233,7 +239,8 @@ impl Copy {
         let copied = async {
             let info = match self.source.size {
                 Some(size) if size <= self.threshold => None,
-                _ => Some(head_as(&engine, &source).await?),
+                // The conditions too: the parts are pinned to what it finds.
+                _ => Some(head_as(&engine, &source, &self.source.conditions.borrowed()).await?),
             };
             let size = info.as_ref().map(|info| info.size).or(self.source.size).unwrap_or(0);
             if let Some(progress) = &self.progress {
@@ -337,18 +344,12 @@ impl Copy {
         upload_id: &str,
     ) -> Result<Vec<SentPart>> {
         let count = plan.count();
-        // The conditions held when the source was asked for; from then on it must stay what it was.
-        let pinned = info.etag.as_deref().filter(|etag| is_strong(etag));
-        let mut conditions = self.source.conditions.clone();
-        if let Some(etag) = pinned {
-            conditions = Fields::default();
-            conditions.push("if-match", etag);
-        }
+        let (headers, pinned) = self.source.pinned(info);
         let work = Arc::new(Parts {
             engine: Arc::clone(&self.engine),
             target: target.clone(),
-            headers: self.source.headers(&conditions),
-            pinned: pinned.is_some(),
+            headers,
+            pinned,
             upload_id: upload_id.to_owned(),
             plan,
             next: AtomicU32::new(0),
@@ -378,8 +379,30 @@ fn directive(said: Option<CopyDirective>, given: bool, what: &str) -> Result<Cop
 impl Source {
     /// The headers that name the source, with `conditions` on it.
     fn headers(&self, conditions: &Fields) -> Fields {
+        self.headers_of(self.version_id.as_deref(), conditions)
+    }
+
+    /// The same for a part, and whether something keeps the source what it was: its conditions held when
+    /// it was asked for, and from then on it must stay. Where it has no tag that could say so, its version
+    /// is named; where it has none, its time of modification is the last that is known of it.
+    fn pinned(&self, info: &ObjectInfo) -> (Fields, bool) {
+        let mut conditions = Fields::default();
+        let mut version_id = self.version_id.as_deref();
+        if let Some(etag) = info.etag.as_deref().filter(|etag| is_strong(etag)) {
+            conditions.push("if-match", etag);
+        } else if let Some(found) = info.version_id.as_deref() {
+            version_id = Some(found);
+        } else if let Some(modified) = info.last_modified.and_then(http_date) {
+            conditions.push("if-unmodified-since", modified);
+        } else {
+            return (self.headers(&self.conditions), version_id.is_some());
+        }
+        (self.headers_of(version_id, &conditions), true)
+    }
+
+    fn headers_of(&self, version_id: Option<&str>, conditions: &Fields) -> Fields {
         let mut fields = Fields::default();
-        fields.push("x-amz-copy-source", copy_source(&self.bucket, &self.key, self.version_id.as_deref()));
+        fields.push("x-amz-copy-source", copy_source(&self.bucket, &self.key, version_id));
         for (name, value) in conditions.iter() {
             fields.push(format!("x-amz-copy-source-{name}"), value);
         }
@@ -480,7 +503,7 @@ impl Parts {
         let query = [("partNumber", number_text.as_str()), ("uploadId", self.upload_id.as_str())];
         let call = Call { query: &query, headers: &headers, ..Call::new(Method::Put) };
         let judge = |error: Error| match error.status() {
-            Some(412) if self.pinned => changed("its ETag").error,
+            Some(412) if self.pinned => changed("its version").error,
             _ => error,
         };
         let copied = copy(&self.engine, &self.target, &call, kept, parse_copy_part, &judge).await;

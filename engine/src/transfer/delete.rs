@@ -5,13 +5,15 @@ use std::sync::Arc;
 use super::Engine;
 use super::options::{Access, Attached, access_methods, sent_by_await};
 use super::read_options::version_method;
-use super::request::{Call, Subject, head_only, sha256};
+use super::refusal::{Failure, failed_inside_success};
+use super::request::{Attempts, Call, Subject, head_only, sha256};
 use super::workers::run_together;
 use crate::error::{Error, ErrorKind, Result};
+use crate::pace::Retry;
 use crate::wire::checksum::content_md5;
 use crate::wire::request::Method;
 use crate::wire::response::ResponseHead;
-use crate::wire::xml::{is_representable, parse_delete_result, write_delete_objects};
+use crate::wire::xml::{ErrorBody, is_representable, parse_delete_result, write_delete_objects};
 
 pub use crate::wire::xml::DeleteFailure;
 
@@ -147,7 +149,40 @@ impl DeleteMany {
     }
 }
 
+/// Deletes what one request may name. Keys that only a passing fault kept are asked for again, alone.
 async fn delete_batch(engine: &Arc<Engine>, subject: &Subject, batch: &[Target]) -> Result<Vec<DeleteFailure>> {
+    let mut attempts = Attempts::new();
+    let mut pending = batch.to_vec();
+    let mut failures = Vec::new();
+    loop {
+        attempts.begin();
+        let refused = delete_at_once(engine, subject, &pending).await?;
+        let (passing, lasting): (Vec<_>, Vec<_>) = refused.into_iter().partition(may_pass);
+        failures.extend(lasting);
+        let Some(first) = passing.first() else { return Ok(failures) };
+        let failure = judged(first);
+        if matches!(failure.retry, Retry::Throttled(_)) {
+            engine.pace.throttled();
+        }
+        if attempts.after(engine, failure).await.is_err() {
+            failures.extend(passing);
+            return Ok(failures);
+        }
+        pending = passing.into_iter().map(|failure| (failure.key, failure.version_id)).collect();
+    }
+}
+
+/// Whether the server names the key, and a fault that passes.
+fn may_pass(failure: &DeleteFailure) -> bool {
+    !failure.key.is_empty() && matches!(judged(failure).error.kind(), ErrorKind::Server | ErrorKind::Throttled)
+}
+
+fn judged(failure: &DeleteFailure) -> Failure {
+    let DeleteFailure { code, message, .. } = failure.clone();
+    failed_inside_success(ErrorBody { code, message, ..ErrorBody::default() })
+}
+
+async fn delete_at_once(engine: &Arc<Engine>, subject: &Subject, batch: &[Target]) -> Result<Vec<DeleteFailure>> {
     let mut body = Vec::new();
     let targets = batch.iter().map(|(key, version)| (key.as_str(), version.as_deref()));
     write_delete_objects(&mut body, targets, true)

@@ -214,7 +214,7 @@ impl Get {
         discarded.instrument(subject.span()).await
     }
 
-    /// In order, through a window of parts that are fetched ahead: at most the memory budget is held
+    /// In order, through a window of parts that are fetched ahead within a quarter of the memory budget,
     /// whatever the object's size.
     ///
     /// # Errors
@@ -223,10 +223,8 @@ impl Get {
         let subject = self.subject()?;
         let engine = Arc::clone(&self.engine);
         let written = async {
-            let part = engine.pace.part_size();
-            let permit = engine.pace.admission.memory(part).await;
-            let opened = self.open_for(&subject, part, true, &mut None).await?;
-            ordered::write(opened, permit, writer).await
+            let opened = self.open_for(&subject, engine.pace.part_size(), true, &mut None).await?;
+            ordered::write(opened, writer).await
         };
         written.instrument(subject.span()).await
     }

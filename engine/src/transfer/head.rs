@@ -149,8 +149,12 @@ impl Head {
 }
 
 /// HEADs an object on behalf of another operation, whose name then stands in errors.
-pub(crate) async fn head_as(engine: &Arc<Engine>, subject: &Subject) -> Result<ObjectInfo> {
-    ask(engine, subject, &[]).await
+pub(crate) async fn head_as(
+    engine: &Arc<Engine>,
+    subject: &Subject,
+    conditions: &[(&str, &str)],
+) -> Result<ObjectInfo> {
+    ask(engine, subject, conditions).await
 }
 
 async fn ask(engine: &Arc<Engine>, subject: &Subject, headers: &[(&str, &str)]) -> Result<ObjectInfo> {

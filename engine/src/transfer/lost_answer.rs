@@ -1,9 +1,10 @@
-//! A conditional write whose answer was lost, and whose next attempt finds the condition broken: by
-//! somebody else, or by the first attempt itself, which worked.
+//! A write whose answer was lost, and whose next attempt finds its condition broken, or its upload gone:
+//! by somebody else, or by the first attempt itself, which worked.
 //!
 //! Told apart by what is there: an object of the size and with the entity tag that what was sent
 //! must have is the one that was sent, or one that differs from it in no byte. Where the tag is no
-//! MD5 (encrypted objects, some servers), nobody can tell, and the error says that.
+//! MD5 (some servers; objects encrypted by KMS or with a customer's key, and those of directory buckets,
+//! where it only looks like one), nobody can tell, and the error says that.
 
 use std::sync::Arc;
 
@@ -20,9 +21,16 @@ use crate::error::{Error, ErrorKind};
 pub(crate) struct LostAnswer(bool);
 
 impl LostAnswer {
-    /// Remembers a failure that does not say that nothing was done.
+    /// Remembers a failure that does not say that nothing was done: neither one before the request could
+    /// be sent, nor a refusal. An error inside a 200 came after the work had begun.
     pub(crate) fn note(&mut self, failure: &Failure) {
-        self.0 |= failure.error.status().is_none_or(|status| status >= 500 && status != 503);
+        let status = failure.error.status();
+        self.0 |= !failure.unsent && status.is_none_or(|status| status == 200 || status >= 500 && status != 503);
+    }
+
+    /// Whether the answer to an attempt was lost.
+    pub(crate) fn happened(&self) -> bool {
+        self.0
     }
 
     /// Whether `error` may be the work of an earlier attempt.
@@ -43,26 +51,46 @@ pub(crate) async fn find(
     size: Option<u64>,
     etag: impl AsyncFnOnce() -> Option<String>,
 ) -> Result<ObjectInfo, Error> {
-    let Ok(found) = head_as(engine, subject).await else { return Err(unknown(error)) };
+    let is_gone = error.kind() == ErrorKind::NotFound;
+    let found = match head_as(engine, subject, &[]).await {
+        Ok(found) => found,
+        // Neither the upload nor an object that it became.
+        Err(missing) if is_gone && missing.kind() == ErrorKind::NotFound => return Err(error),
+        Err(_) => return Err(unknown(error)),
+    };
     if size.is_some_and(|size| found.size != size) {
         return Err(error);
     }
     let there = found.etag.as_deref().map(|etag| etag.trim_matches('"').to_ascii_lowercase());
     match (there, etag().await) {
         (Some(there), Some(sent)) if there == sent => Ok(found),
-        (Some(there), Some(_)) if is_md5(&there) => Err(error),
+        (Some(there), Some(_)) if is_md5(&there) && !has_opaque_tag(subject, &found) => Err(error),
         _ => Err(unknown(error)),
     }
 }
 
+/// Whether an MD5 for an entity tag would be chance.
+fn has_opaque_tag(subject: &Subject, found: &ObjectInfo) -> bool {
+    let by_kms = found.server_side_encryption.as_deref().is_some_and(|by| by.starts_with("aws:kms"));
+    by_kms || subject.has_opaque_tags()
+}
+
 fn unknown(error: Error) -> Error {
-    let message = "the condition does not hold, and it cannot be told why: the answer to an earlier attempt was \
-                   lost, so the object that is there may be the one that was sent";
+    let (kind, message) = match error.kind() {
+        ErrorKind::NotFound => (
+            ErrorKind::NotFound,
+            "the upload is gone, and it cannot be told why: the answer to an earlier attempt to complete it was lost, \
+             so the object that is there may be the one that was sent",
+        ),
+        _ => (
+            ErrorKind::Precondition,
+            "the condition does not hold, and it cannot be told why: the answer to an earlier attempt was \
+             lost, so the object that is there may be the one that was sent",
+        ),
+    };
     let (status, code) = (error.status().unwrap_or(412), error.code().map(str::to_owned));
     let request_id = error.request_id().map(str::to_owned);
-    Error::new(ErrorKind::Precondition, message)
-        .with_response(status, code, request_id)
-        .with_hint("read the object and compare")
+    Error::new(kind, message).with_response(status, code, request_id).with_hint("read the object and compare")
 }
 
 /// Whether an entity tag, without its quotes, looks like an MD5, alone or of a number of parts.
@@ -105,6 +133,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::net::NetFailure;
 
     #[tokio::test]
     async fn entity_tags_are_those_that_s3_computes() {
@@ -121,7 +150,12 @@ mod tests {
     fn only_what_may_have_worked_casts_doubt() {
         let refused = Error::new(ErrorKind::Precondition, "no").with_response(412, None, None);
         let mut lost = LostAnswer::default();
-        for (status, doubt) in [(Some(409), false), (Some(503), false), (Some(500), true), (None, true)] {
+        lost.note(&Failure::unsent(NetFailure::Trust("no connection".to_owned())));
+        assert!(!lost.may_explain(&refused), "nothing was sent");
+        for (status, doubt) in
+            [(Some(409), false), (Some(503), false), (Some(500), true), (Some(200), true), (None, true)]
+        {
+            let mut lost = LostAnswer::default();
             let error = Error::new(ErrorKind::Connection, "failed");
             let error = match status {
                 Some(status) => error.with_response(status, None, None),

@@ -3,14 +3,16 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
 use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 use tracing::Instrument;
 
+use super::workers::lost;
 use crate::error::Result;
 use crate::pace::MemoryPermit;
 
@@ -18,8 +20,13 @@ use crate::pace::MemoryPermit;
 /// [`Outcomes::next`]. Dropped, it stops what is in flight.
 pub struct Outcomes<T> {
     receiver: mpsc::Receiver<Outcome<T>>,
-    _crew: JoinSet<()>,
+    crew: JoinSet<()>,
+    /// What each worker has in hand: the index of its item.
+    in_hand: Vec<(Id, Arc<AtomicUsize>)>,
 }
+
+/// In the place of an index: between two items.
+const NOTHING: usize = usize::MAX;
 
 pub(crate) struct Outcome<T> {
     pub(crate) index: usize,
@@ -39,11 +46,24 @@ impl<T> Stream for Outcomes<T> {
     type Item = (usize, Result<T>);
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let arrived = ready!(self.receiver.poll_recv(cx));
-        Poll::Ready(arrived.map(|Outcome { index, result, permit }| {
+        if let Some(Outcome { index, result, permit }) = ready!(self.receiver.poll_recv(cx)) {
             drop(permit);
-            (index, result)
-        }))
+            return Poll::Ready(Some((index, result)));
+        }
+        // Nobody sends any more: all have ended, well or not.
+        while let Some(ended) = ready!(self.crew.poll_join_next(cx)) {
+            let Err(error) = ended else { continue };
+            let worker = self.in_hand.iter().find(|(id, _)| *id == error.id());
+            match worker.map(|(_, index)| index.load(Ordering::Relaxed)) {
+                Some(index) if index != NOTHING => return Poll::Ready(Some((index, Err(lost(error))))),
+                // It was looking for an item: it is the caller's own source that panicked.
+                _ => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_stopped) => continue,
+                },
+            }
+        }
+        Poll::Ready(None)
     }
 }
 
@@ -110,18 +130,50 @@ where
     let items = Arc::new(items);
     let (sender, receiver) = mpsc::channel(workers.max(1));
     let mut crew = JoinSet::new();
+    let mut in_hand = Vec::with_capacity(workers);
     for _ in 0..workers {
         let (items, sender, mut worker) = (Arc::clone(&items), sender.clone(), hire());
+        let held = Arc::new(AtomicUsize::new(NOTHING));
+        let holding = Arc::clone(&held);
         let task = async move {
             while let Some((index, item)) = items.take().await {
+                holding.store(index, Ordering::Relaxed);
                 let (result, permit) = worker.work(item).await;
                 if sender.send(Outcome { index, result, permit }).await.is_err() {
                     return;
                 }
+                holding.store(NOTHING, Ordering::Relaxed);
             }
             worker.retire();
         };
-        crew.spawn(task.in_current_span());
+        in_hand.push((crew.spawn(task.in_current_span()).id(), held));
     }
-    Outcomes { receiver, _crew: crew }
+    Outcomes { receiver, crew, in_hand }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fragile;
+
+    impl Worker<u32, u32> for Fragile {
+        async fn work(&mut self, item: u32) -> (Result<u32>, Option<MemoryPermit>) {
+            assert_ne!(item, 3, "the worker breaks");
+            (Ok(item), None)
+        }
+
+        fn retire(self) {}
+    }
+
+    #[tokio::test]
+    async fn an_item_whose_worker_panics_is_an_error_and_not_missing() {
+        let mut outcomes = start(Items::known(0..5), 2, || Fragile);
+        let mut seen = Vec::new();
+        while let Some((index, result)) = outcomes.next().await {
+            seen.push((index, result.is_ok()));
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, [(0, true), (1, true), (2, true), (3, false), (4, true)]);
+    }
 }

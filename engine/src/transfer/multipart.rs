@@ -5,12 +5,12 @@
 //! until somebody found them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tracing::Instrument;
 
 use super::Engine;
 use super::cleanup::Cleanup;
-use super::head::head_as;
 use super::lost_answer::{LostAnswer, etag_of_parts, find};
 use super::options::{Borrowed, Fields};
 use super::put::PutOutcome;
@@ -23,6 +23,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::wire::checksum::{Checksum, ChecksumAlgorithm, Sum};
 use crate::wire::request::Method;
 use crate::wire::xml::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
+
+/// How long parts whose sending was stopped may still be arriving when their upload is aborted.
+const LATE_PARTS: Duration = Duration::from_millis(300);
 
 /// A part that the server has.
 #[derive(Clone)]
@@ -59,9 +62,20 @@ impl StartedUpload {
                 headers.push(("x-amz-checksum-type", algorithm.multipart_type()));
             }
             let call = Call { query: &[("uploads", "")], headers: &headers, ..Call::new(Method::Post) };
-            let upload_id = engine
-                .ask(&subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_initiate_multipart(&answer))
-                .await?;
+            let mut lost = LostAnswer::default();
+            let parse = |answer: Vec<u8>, ()| parse_initiate_multipart(&answer);
+            let started = engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), parse, &mut lost).await;
+            if lost.happened() {
+                // Its id is not known, and an upload of the same key may be somebody else's.
+                let (bucket, key) = (&*subject.bucket, subject.key.as_str());
+                tracing::warn!(
+                    bucket,
+                    key,
+                    "the answer to a request that starts a multipart upload was lost: an upload without parts may be \
+                     left, which the list of the bucket's uploads shows"
+                );
+            }
+            let upload_id = started?;
             pending.named(&upload_id);
             Ok(StartedUpload { engine, subject, upload_id, pending: Some(pending) })
         };
@@ -94,7 +108,13 @@ impl Drop for StartedUpload {
         let subject = self.subject.clone();
         let upload_id = std::mem::take(&mut self.upload_id);
         runtime.spawn(async move {
-            match abort(&engine, &subject, &upload_id).await {
+            let mut aborted = abort(&engine, &subject, &upload_id).await;
+            if aborted.is_ok() {
+                // S3 may still store a part that was on its way when the upload was aborted.
+                tokio::time::sleep(LATE_PARTS).await;
+                aborted = abort(&engine, &subject, &upload_id).await;
+            }
+            match aborted {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     tracing::warn!(%error, upload_id, "the upload could not be aborted and may still be stored");
                     pending.survives();
@@ -174,23 +194,16 @@ impl Completing<'_> {
                 }
                 Err(failure) => failure,
             };
-            if lost.may_explain(&failure.error) {
+            // The upload is gone once it is complete. The code would be NoSuchUpload, had the document that
+            // says so arrived.
+            let is_gone = lost.happened() && failure.error.kind() == ErrorKind::NotFound;
+            if is_gone || lost.may_explain(&failure.error) {
                 let etag = async || etag_of_parts(parts.iter().map(|part| part.etag.as_str()));
                 let found = find(engine, subject, failure.error, Some(size), etag).await;
                 let found = found.map_err(|error| subject.explain(error))?;
                 return Ok(outcome(found.etag, found.version_id));
             }
             lost.note(&failure);
-            // An earlier attempt may have completed the upload and only its answer been lost. The code would be
-            // NoSuchUpload, had the document that says so arrived.
-            if attempts.is_repeated()
-                && failure.error.kind() == ErrorKind::NotFound
-                && let Ok(found) = head_as(engine, subject).await
-                && found.size == size
-                && found.etag.as_ref().is_some_and(|etag| etag.ends_with(&format!("-{count}\"")))
-            {
-                return Ok(outcome(found.etag, found.version_id));
-            }
             attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?;
         }
     }

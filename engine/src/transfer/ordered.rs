@@ -1,10 +1,16 @@
 //! A download in order: parts are fetched ahead of the reader, within the budget, and handed on one
 //! after another.
+//!
+//! The writer may stand still, or wait for something else that this client does: so what is fetched ahead
+//! of it is undelivered memory, only where that is free, and the part whose turn it is needs nobody's leave.
+//!
+//! A server that knows nothing of ranges sends all of the object in the first answer. That is taken a part
+//! at a time, the next when the one before it is handed on; what is not taken yet waits in the network.
 
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -14,6 +20,7 @@ use tracing::Instrument;
 use super::get::{Opened, incomplete, rest_of};
 use super::head::ObjectInfo;
 use super::part::{Begun, Sink, Source, reserve};
+use super::request::Attempts;
 use super::workers::lost;
 use crate::buffer::Buffer;
 use crate::error::{Error, ErrorKind, Result};
@@ -25,23 +32,29 @@ pub(super) struct Fetched {
     index: usize,
     pub(super) body: Buffer,
     _permit: Option<MemoryPermit>,
+    /// What follows it in the same answer.
+    rest: Option<Answer>,
 }
 
-/// Writes the whole download to `writer`, in order, and flushes it. `permit` has room for the first
-/// part.
-pub(crate) async fn write(
-    opened: Opened,
-    permit: MemoryPermit,
-    mut writer: impl AsyncWrite + Unpin + Send,
-) -> Result<ObjectInfo> {
+/// What one answer brings: more than a part, where the server sent all there is.
+struct Answer {
+    source: Arc<Source>,
+    range: Range<u64>,
+    begun: Option<Begun>,
+    part: u64,
+}
+
+/// Writes the whole download to `writer`, in order, and flushes it.
+pub(crate) async fn write(opened: Opened, mut writer: impl AsyncWrite + Unpin + Send) -> Result<ObjectInfo> {
     let Opened { source, mut info, wanted, first } = opened;
-    let Some((first_range, begun)) = first else { return Ok(info) };
     let source = Arc::new(source);
     let explain = |error| source.subject.explain(error);
-    let delivering = deliver_all(&source, wanted, (first_range, begun), permit, &mut writer);
-    source.fetch_and_ask(delivering).await?;
-    // What has been written cannot be taken back: the end is where it is said.
-    source.check.conclude(&mut info).map_err(explain)?;
+    if let Some(first) = first {
+        let delivering = deliver_all(&source, wanted, first, &mut writer);
+        source.fetch_and_ask(delivering).await?;
+        // What has been written cannot be taken back: the end is where it is said.
+        source.check.conclude(&mut info).map_err(explain)?;
+    }
     writer.flush().await.map_err(|error| explain(cannot_write(error)))?;
     if let Some(progress) = &source.progress {
         progress.add_object();
@@ -53,42 +66,26 @@ async fn deliver_all(
     source: &Arc<Source>,
     wanted: Range<u64>,
     (first_range, begun): (Range<u64>, Begun),
-    permit: MemoryPermit,
     writer: &mut (impl AsyncWrite + Unpin),
 ) -> Result<()> {
     let pace = &source.engine.pace;
-    let mut rest = download_parts(rest_of(&wanted, &first_range), pace.part_size());
+    let part = pace.part_size();
+    let mut rest = download_parts(rest_of(&wanted, &first_range), part).peekable();
     let ahead = pace.workers(rest.len().saturating_add(1));
     let (mut window, mut tail) = (Window::default(), Window::default());
-    let mut upcoming = rest.next();
-    if first_range.start > wanted.start {
-        // The answer to the first request brought the last byte.
-        tail.fetch(source, first_range, Some(begun), None);
-        if let Some(range) = upcoming.take() {
-            window.fetch(source, range, None, Some(permit));
-            upcoming = rest.next();
-        }
-    } else {
-        window.fetch(source, first_range, Some(begun), Some(permit));
-    }
+    // Of a suffix, the answer to the first request brought the last byte.
+    let into = if first_range.start > wanted.start { &mut tail } else { &mut window };
+    into.open(source, first_range, begun, part, None);
     loop {
-        // Memory is asked for in the order in which it is delivered, so the part that the writer
-        // waits for never waits for one behind it.
         while window.in_flight() < ahead
-            && let Some(range) = upcoming.take()
+            && let Some(range) = rest.peek()
         {
-            let length = range.end - range.start;
-            let permit = tokio::select! {
-                biased;
-                permit = pace.admission.memory(length) => permit,
-                arrived = window.next(), if !window.is_empty() => {
-                    deliver(source, writer, arrived).await?;
-                    upcoming = Some(range);
-                    continue;
-                }
-            };
-            window.fetch(source, range, None, Some(permit));
-            upcoming = rest.next();
+            let permit = pace.admission.undelivered_at_once(range.end - range.start);
+            if permit.is_none() && !window.is_empty() {
+                break;
+            }
+            let Some(range) = rest.next() else { break };
+            window.fetch(source, range, None, permit);
         }
         if window.is_empty() {
             break;
@@ -150,7 +147,50 @@ impl Window {
             source.fetch(range, Sink::Memory(slot), begun, &mut kept).await?;
             source.engine.put_back(&source.subject, kept);
             let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
-            Ok(Fetched { index, body, _permit: permit })
+            Ok(Fetched { index, body, _permit: permit, rest: None })
+        };
+        self.tasks.spawn(fetching.in_current_span());
+    }
+
+    /// Takes the first answer, of parts of at most `part` bytes.
+    pub(super) fn open(
+        &mut self,
+        source: &Arc<Source>,
+        range: Range<u64>,
+        begun: Begun,
+        part: u64,
+        permit: Option<MemoryPermit>,
+    ) {
+        if range.end - range.start <= part {
+            self.fetch(source, range, Some(begun), permit);
+        } else {
+            let answer = Answer { source: Arc::clone(source), range, begun: Some(begun), part };
+            self.follow(answer, permit);
+        }
+    }
+
+    /// Takes the next part of an answer.
+    fn follow(&mut self, answer: Answer, permit: Option<MemoryPermit>) {
+        let index = self.turn + self.early.len();
+        self.early.push_back(None);
+        let fetching = async move {
+            let Answer { source, range, mut begun, part } = answer;
+            if let Some(begun) = &mut begun {
+                begun.exchange.resume(&source.engine).await;
+            }
+            let explain = |error| source.subject.explain(error);
+            let end = range.end.min(range.start.saturating_add(part));
+            let mut target = reserve(&source.engine, end - range.start).map_err(explain)?;
+            let left = Arc::new(Mutex::new(None));
+            let sink = Sink::Front(target.whole(), Arc::clone(&left));
+            let mut kept = None;
+            source.fetch(range.start..end, sink, begun, &mut kept).await?;
+            source.engine.put_back(&source.subject, kept);
+            let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
+            let exchange = left.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let begun = exchange.map(|exchange| Begun { exchange, attempts: Attempts::new() });
+            let rest = (end < range.end).then_some(Answer { source, range: end..range.end, begun, part });
+            Ok(Fetched { index, body, _permit: permit, rest })
         };
         self.tasks.spawn(fetching.in_current_span());
     }
@@ -163,10 +203,13 @@ impl Window {
     pub(super) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Fetched>> {
         loop {
             if let Some(front) = self.early.front_mut()
-                && let Some(fetched) = front.take()
+                && let Some(mut fetched) = front.take()
             {
                 self.early.pop_front();
                 self.turn += 1;
+                if let Some(rest) = fetched.rest.take() {
+                    self.follow(rest, None);
+                }
                 return Poll::Ready(Ok(fetched));
             }
             match ready!(self.tasks.poll_join_next(cx)) {

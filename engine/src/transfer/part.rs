@@ -4,7 +4,7 @@
 //! next request begins at the first byte that is missing, into the same sink.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::Engine;
 use super::checksum::{Check, PartSums};
@@ -27,6 +27,8 @@ const STAGE: u64 = 1 << 20;
 pub(crate) enum Sink {
     /// Their final place in memory.
     Memory(Slot),
+    /// The same for the front of an answer that brings more than was asked for, which is left behind here.
+    Front(Slot, Arc<Mutex<Option<Exchange>>>),
     /// A file, at this offset.
     File(FileWriter, u64),
     /// Nowhere.
@@ -64,7 +66,7 @@ impl Source {
             None => (Attempts::new(), None),
         };
         let _stage_permit = match sink {
-            Sink::Memory(_) => None,
+            Sink::Memory(_) | Sink::Front(..) => None,
             Sink::File(..) | Sink::Discard => Some(self.stage_permit(exchange.as_mut()).await),
         };
         loop {
@@ -147,7 +149,7 @@ impl Source {
         let begin = *next;
         while *next < end {
             let moved = match sink {
-                Sink::Memory(slot) => {
+                Sink::Memory(slot) | Sink::Front(slot, _) => {
                     let before = slot.filled().len();
                     let moved = exchange.connection.receive_body(slot, end - *next).await?;
                     sums.update(&slot.filled()[before..], &self.check);
@@ -181,7 +183,14 @@ impl Source {
         {
             return Err(Failure::never(Error::new(ErrorKind::Integrity, "the body is longer than its range")));
         }
-        exchange.end(&self.engine, end - begin, kept);
+        if let Sink::Front(_, rest) = sink
+            && exchange.connection.body_left() != BodyLeft::Bytes(0)
+        {
+            exchange.pause();
+            *rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
+        } else {
+            exchange.end(&self.engine, end - begin, kept);
+        }
         Ok(())
     }
 

@@ -1,10 +1,16 @@
 //! PUT of what has no known length: a stream of bytes, or a reader.
 //!
-//! Bytes are gathered into pooled memory from the budget's passing share, a part at a time. What
-//! ends within the first piece is one request. Beyond it there is a multipart upload, whose parts
-//! are sent while the next is being read; how many are held at once is the budget's decision, and a
-//! source that is faster than the network waits for it. Parts grow, so that their number does not
-//! run out. A source that fails, and a future that is dropped, abort the upload.
+//! Bytes are gathered into pooled memory, a part at a time. What ends within the first piece is one
+//! request. Beyond it there is a multipart upload, whose parts are sent while the next is being read;
+//! how many are held at once is the budget's decision, and a source that is faster than the network
+//! waits for it. Parts grow, so that their number does not run out. A source that fails, and a future
+//! that is dropped, abort the upload.
+//!
+//! What is being gathered needs nobody's leave: its source is the caller's and may stand still, and may
+//! itself be fed by this client. It is taken once the source has brought something. Leave is asked for
+//! when a piece is whole, and lasts until it is sent, which is the engine's work alone. Where there is no
+//! memory to be lent, the piece is sent all the same when those before it have been, and nothing is
+//! gathered meanwhile: so every upload moves on with one piece, whatever else the client does.
 
 use std::io;
 use std::pin::Pin;
@@ -24,7 +30,7 @@ use super::workers::lost;
 use crate::buffer::Slot;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pace::MemoryPermit;
-use crate::plan::{MAX_PARTS, growing_part_size};
+use crate::plan::{MAX_PARTS, UploadPlan, growing_part_size, upload_plan};
 
 impl Put {
     /// How many bytes a stream or a reader is expected to bring. The parts are made large enough for
@@ -133,11 +139,16 @@ impl AsRef<[u8]> for Gathered {
     }
 }
 
+/// What is read of a source before memory for a whole piece is taken: little to copy, and little to hold for
+/// a source that stands still.
+const GLIMPSE: u64 = 64 << 10;
+
 /// What one task sends: its part, and the budget's room for it.
 struct Piece {
     number: u32,
     body: Bytes,
-    permit: Arc<MemoryPermit>,
+    /// `None`: it is the one that needs nobody's leave.
+    permit: Option<Arc<MemoryPermit>>,
 }
 
 type Sending = JoinSet<Result<SentPart>>;
@@ -149,16 +160,14 @@ struct Pour {
 
 impl Pour {
     async fn run(self, mut source: impl Source) -> Result<PutOutcome> {
-        let pace = &self.upload.engine.pace;
         let first_part = self.part_size(0);
         // Below the threshold it is to be one request, so that much is gathered before it is known.
         let threshold = self.upload.engine.config.multipart_threshold;
         let most = (self.upload.engine.config.memory / 4).max(first_part);
         let first = threshold.next_multiple_of(first_part).clamp(first_part, most / first_part * first_part);
-        let permit = pace.admission.memory(first).await;
         let (body, is_last) = self.gather(&mut source, first, &mut Sending::new(), &mut Vec::new()).await?;
         let size = body.len() as u64;
-        if is_last && (size < threshold || size <= first_part) {
+        if is_last && matches!(upload_plan(size, first_part, threshold), Ok(UploadPlan::Single { .. })) {
             let (engine, subject) = (Arc::clone(&self.upload.engine), self.upload.subject.clone());
             let mut kept = None;
             let upload = Upload { content: Content::Memory(body), ..self.upload };
@@ -169,7 +178,7 @@ impl Pour {
         let started = self.upload.start().await?;
         let upload_id: Arc<str> = started.upload_id.as_str().into();
         let mut sending = Sending::new();
-        let sent = self.send_all(source, (body, permit, is_last), &upload_id, &mut sending).await;
+        let sent = self.send_all(source, (body, is_last), &upload_id, &mut sending).await;
         if sent.is_err() {
             // None of them is to write any more when the upload is aborted.
             sending.shutdown().await;
@@ -190,7 +199,7 @@ impl Pour {
     async fn send_all(
         &self,
         mut source: impl Source,
-        (first, permit, mut is_last): (Bytes, MemoryPermit, bool),
+        (first, mut is_last): (Bytes, bool),
         upload_id: &Arc<str>,
         sending: &mut Sending,
     ) -> Result<(Vec<SentPart>, u64)> {
@@ -199,28 +208,23 @@ impl Pour {
         let mut sent = Vec::new();
         let mut size = first.len() as u64;
         let mut number = 0;
-        let (mut first, permit) = (first, Arc::new(permit));
+        let mut first = first;
+        let mut permit = engine.pace.admission.memory_at_once(size).map(Arc::new);
         while !first.is_empty() {
             number += 1;
             let length = (self.part_size(number - 1) as usize).min(first.len());
-            let piece = Piece { number, body: first.split_to(length), permit: Arc::clone(&permit) };
+            let piece = Piece { number, body: first.split_to(length), permit: permit.clone() };
             self.send(piece, upload_id, sending);
         }
-        drop(permit);
         while !is_last {
+            if permit.take().is_none() {
+                sent_all(sending, &mut sent).await?;
+            }
             while sending.len() >= workers {
                 arrived(sending.join_next().await, &mut sent)?;
             }
-            let length = self.part_size(number);
-            let permit = loop {
-                tokio::select! {
-                    biased;
-                    permit = engine.pace.admission.memory(length) => break permit,
-                    done = sending.join_next(), if !sending.is_empty() => arrived(done, &mut sent)?,
-                }
-            };
             let body;
-            (body, is_last) = self.gather(&mut source, length, sending, &mut sent).await?;
+            (body, is_last) = self.gather(&mut source, self.part_size(number), sending, &mut sent).await?;
             if body.is_empty() {
                 break;
             }
@@ -233,13 +237,35 @@ impl Pour {
             }
             number += 1;
             size += body.len() as u64;
-            self.send(Piece { number, body, permit: Arc::new(permit) }, upload_id, sending);
+            permit = self.leave(body.len() as u64, sending, &mut sent).await?.map(Arc::new);
+            self.send(Piece { number, body, permit: permit.clone() }, upload_id, sending);
         }
-        while let Some(done) = sending.join_next().await {
-            arrived(Some(done), &mut sent)?;
-        }
+        sent_all(sending, &mut sent).await?;
         sent.sort_unstable_by_key(|part| part.number);
         Ok((sent, size))
+    }
+
+    /// Leave to hold a piece while it is sent and others are gathered; none where there was no memory for it
+    /// until all pieces before it were sent.
+    async fn leave(
+        &self,
+        length: u64,
+        sending: &mut Sending,
+        sent: &mut Vec<SentPart>,
+    ) -> Result<Option<MemoryPermit>> {
+        let admission = &self.upload.engine.pace.admission;
+        {
+            let mut lent = std::pin::pin!(admission.memory(length));
+            while !sending.is_empty() {
+                tokio::select! {
+                    biased;
+                    permit = &mut lent => return Ok(Some(permit)),
+                    done = sending.join_next() => arrived(done, sent)?,
+                }
+            }
+        }
+        // Outside the queue, which would have kept some of what is free for it.
+        Ok(admission.memory_at_once(length))
     }
 
     /// Reads up to `length` bytes, and whether they are the last. A part that fails meanwhile is not
@@ -251,10 +277,24 @@ impl Pour {
         sending: &mut Sending,
         sent: &mut Vec<SentPart>,
     ) -> Result<(Bytes, bool)> {
-        let reserved = reserve(&self.upload.engine, length).map_err(|error| self.explain(error));
-        let mut slot = reserved?.whole();
+        let reserve = |length| reserve(&self.upload.engine, length).map_err(|error| self.explain(error));
+        let mut slot = reserve(length.min(GLIMPSE))?.whole();
         let read = {
-            let mut filling = std::pin::pin!(source.fill(&mut slot));
+            let gathering = async {
+                source.fill(&mut slot).await?;
+                if !slot.is_full() || length <= GLIMPSE {
+                    return Ok(Ok(()));
+                }
+                let glimpse = match reserve(length) {
+                    Ok(mut target) => std::mem::replace(&mut slot, target.whole()),
+                    Err(error) => return Ok(Err(error)),
+                };
+                // All of it fits: the slot is the longer one.
+                let _ = slot.put_slice(glimpse.filled());
+                drop(glimpse);
+                source.fill(&mut slot).await.map(Ok)
+            };
+            let mut filling = std::pin::pin!(gathering);
             loop {
                 tokio::select! {
                     read = &mut filling => break read,
@@ -262,7 +302,7 @@ impl Pour {
                 }
             }
         };
-        read.map_err(|error| self.explain(Error::io("the source cannot be read", error)))?;
+        read.map_err(|error: io::Error| self.explain(Error::io("the source cannot be read", error)))??;
         let is_last = !slot.is_full();
         let body = Bytes::from_owner(Gathered(slot));
         if let Some(progress) = &self.upload.progress {
@@ -296,6 +336,14 @@ impl Pour {
     fn explain(&self, error: Error) -> Error {
         self.upload.subject.explain(error)
     }
+}
+
+/// Waits until everything has been sent.
+async fn sent_all(sending: &mut Sending, sent: &mut Vec<SentPart>) -> Result<()> {
+    while let Some(done) = sending.join_next().await {
+        arrived(Some(done), sent)?;
+    }
+    Ok(())
 }
 
 /// Keeps what a task has sent.

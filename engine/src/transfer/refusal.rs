@@ -19,15 +19,22 @@ pub(crate) struct Failure {
     pub(crate) retry: Retry,
     /// The size of the object, where a refused range said it.
     pub(crate) object_size: Option<u64>,
+    /// There was no connection to send the request on.
+    pub(crate) unsent: bool,
 }
 
 impl Failure {
     pub(crate) fn never(error: Error) -> Failure {
-        Failure { error, retry: Retry::Never, object_size: None }
+        Failure { error, retry: Retry::Never, object_size: None, unsent: false }
     }
 
     pub(crate) fn backoff(error: Error) -> Failure {
-        Failure { error, retry: Retry::Backoff, object_size: None }
+        Failure { error, retry: Retry::Backoff, object_size: None, unsent: false }
+    }
+
+    /// Before a byte of the request was sent.
+    pub(crate) fn unsent(failure: NetFailure) -> Failure {
+        Failure { unsent: true, ..failure.into() }
     }
 }
 
@@ -65,7 +72,7 @@ impl From<NetFailure> for Failure {
         if let Some(hint) = hint {
             error = error.with_hint(hint);
         }
-        Failure { error, retry, object_size: None }
+        Failure { error, retry, object_size: None, unsent: false }
     }
 }
 
@@ -146,7 +153,7 @@ impl Refusal {
         if let Some(hint) = verdict.hint {
             error = error.with_hint(hint);
         }
-        Failure { error, retry, object_size: self.object_size }
+        Failure { error, retry, object_size: self.object_size, unsent: false }
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Instrument;
 
 use super::Engine;
+use super::lost_answer::LostAnswer;
 use super::options::Attached;
 use super::place::{Place, Standing};
 use super::refusal::{Failure, Refusal, failed_inside_success};
@@ -100,6 +101,13 @@ impl Subject {
         tracing::debug_span!("s3", operation = self.operation, bucket = &*self.bucket, key)
     }
 
+    /// Whether an entity tag of the subject that looks like an MD5 may be none, as far as is known before it
+    /// is looked at: S3 makes others where a customer's key encrypts, and in directory buckets.
+    pub(crate) fn has_opaque_tags(&self) -> bool {
+        self.attached.as_ref().is_some_and(|attached| attached.customer_key.is_some())
+            || is_directory_bucket(&self.bucket)
+    }
+
     pub(crate) fn explain(&self, error: Error) -> Error {
         error.with_context(self.operation, &self.bucket, &self.key)
     }
@@ -166,6 +174,18 @@ impl Exchange {
         memory
     }
 
+    /// Gives up its place while whoever takes the body is waited for.
+    pub(crate) fn pause(&mut self) {
+        self.permit = None;
+    }
+
+    /// Takes a place again, where it gave one up.
+    pub(crate) async fn resume(&mut self, engine: &Engine) {
+        if self.permit.is_none() {
+            self.permit = Some(engine.pace.admission.request().await);
+        }
+    }
+
     /// The answer has been received whole: the connection is free for the next request.
     pub(crate) fn end(self, engine: &Engine, bytes: u64, kept: &mut Option<Connection>) {
         if let (Some(timing), Some(observer)) = (&self.timing, &engine.observer) {
@@ -216,9 +236,11 @@ impl Engine {
         let authority = &standing.location.authority;
         let still_open = kept.as_mut().is_some_and(|kept| kept.is_to(authority) && kept.is_fresh());
         let mut connection = match kept.take() {
-            _ if attempts.wants_new_connection() => Box::pin(self.connections.connect(authority)).await?,
+            _ if attempts.wants_new_connection() => {
+                Box::pin(self.connections.connect(authority)).await.map_err(Failure::unsent)?
+            }
             Some(connection) if still_open => connection,
-            _ => self.connections.take(authority).await?,
+            _ => self.connections.take(authority).await.map_err(Failure::unsent)?,
         };
         let signed_at = self.clock.now();
         write_head(connection.head_scratch(), subject, call, &standing, signed_at)?;
@@ -331,6 +353,19 @@ impl Engine {
         read: impl Fn(&ResponseHead<'_>) -> H,
         parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
     ) -> Result<T> {
+        self.ask_in_doubt(subject, call, most, read, parse, &mut LostAnswer::default()).await
+    }
+
+    /// The same for what must not be done twice unnoticed: `lost` knows of the answers that were.
+    pub(crate) async fn ask_in_doubt<H, T>(
+        self: &Arc<Engine>,
+        subject: &Subject,
+        call: &Call<'_>,
+        most: usize,
+        read: impl Fn(&ResponseHead<'_>) -> H,
+        parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
+        lost: &mut LostAnswer,
+    ) -> Result<T> {
         let asking = async {
             let mut attempts = Attempts::new();
             let mut kept = None;
@@ -349,6 +384,7 @@ impl Engine {
                         return Ok(answer);
                     }
                     Err(failure) => {
+                        lost.note(&failure);
                         attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?;
                     }
                 }
@@ -406,8 +442,6 @@ pub(crate) fn unreadable(error: XmlError) -> Failure {
 /// The attempts made at one part, and the waits between them.
 pub(crate) struct Attempts {
     made: u32,
-    /// All requests, those on connections that turned out to be closed included.
-    tries: u32,
     new_connection: bool,
     /// Requests sent again because something about all of them was put right.
     remedies: u32,
@@ -416,21 +450,15 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     pub(crate) fn new() -> Attempts {
-        Attempts { made: 0, tries: 0, new_connection: false, remedies: 0, started: Instant::now() }
+        Attempts { made: 0, new_connection: false, remedies: 0, started: Instant::now() }
     }
 
     pub(crate) fn begin(&mut self) {
         self.made += 1;
-        self.tries += 1;
     }
 
     pub(crate) fn made(&self) -> u32 {
         self.made
-    }
-
-    /// Whether an earlier request may have reached the server.
-    pub(crate) fn is_repeated(&self) -> bool {
-        self.tries > 1
     }
 
     /// The last attempt found an idle connection closed; others may be closed as well.

@@ -74,10 +74,10 @@ impl ObjectStream {
         let (mut rest, mut held) = (0..0, 0);
         if let Some((range, begun)) = first {
             rest = rest_of(&wanted, &range);
-            let length = range.end - range.start;
+            let length = (range.end - range.start).min(part);
             let permit = source.engine.pace.admission.undelivered_at_once(length);
             let into = if range.start > wanted.start { &mut tail } else { &mut window };
-            into.fetch(&source, range, Some(begun), permit);
+            into.open(&source, range, begun, part, permit);
             held = length;
         }
         let mut asking = JoinSet::new();

@@ -163,3 +163,68 @@ async fn a_source_that_changes_while_it_is_copied_is_an_error() {
     assert_eq!(failed.kind(), ErrorKind::Precondition);
     assert!(failed.to_string().contains("changed"), "{failed}");
 }
+
+#[tokio::test]
+async fn a_copy_by_parts_keeps_the_conditions_on_its_source() {
+    let script = Script::start(|asked| match (asked.method(), asked.header("if-none-match")) {
+        ("HEAD", Some("\"src\"")) => vec![Act::Send(b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec())],
+        ("HEAD", None) if asked.header("if-match") != Some("\"src\"") => {
+            vec![Act::Send(b"HTTP/1.1 412 Precondition Failed\r\nContent-Length: 0\r\n\r\n".to_vec())]
+        }
+        _ => by_parts(asked),
+    });
+    let copy = || script.client().copy("from", "key", "into", "key").multipart_threshold(1 << 20);
+    for refused in [copy().source_if_none_match("\"src\""), copy().source_if_match("\"other\"")] {
+        let refused = refused.await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Precondition, "{refused}");
+    }
+    assert!(script.asked().iter().all(|asked| asked.method() == "HEAD"), "a copy was begun");
+    assert_eq!(copy().source_if_match("\"src\"").await.unwrap().parts, 3);
+}
+
+#[tokio::test]
+async fn parts_of_a_source_without_a_strong_tag_are_pinned_all_the_same() {
+    for (described, source, unmodified) in [
+        ("ETag: W/\"src\"\r\nx-amz-version-id: v 9", "from/key?versionId=v%209", None),
+        ("ETag: W/\"src\"", "from/key", Some("Wed, 21 Oct 2015 07:28:00 GMT")),
+    ] {
+        let script = Script::start(move |asked| match asked.method() {
+            "HEAD" => vec![Act::Send(
+                format!(
+                    "HTTP/1.1 200 OK\r\nContent-Length: 136314880\r\n{described}\r\nx-amz-tagging-count: 0\r\n\
+                     Last-Modified: Wed, 21 Oct 2015 07:28:00 GMT\r\n\r\n"
+                )
+                .into_bytes(),
+            )],
+            _ => by_parts(asked),
+        });
+        script.client().copy("from", "key", "into", "key").multipart_threshold(1 << 20).await.unwrap();
+        for part in script.asked().iter().filter(|asked| asked.method() == "PUT") {
+            assert_eq!(part.header("x-amz-copy-source"), Some(source));
+            assert_eq!(part.header("x-amz-copy-source-if-unmodified-since"), unmodified);
+            assert_eq!(part.header("x-amz-copy-source-if-match"), None);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_would_take_long_in_one_request_is_copied_by_parts_unasked() {
+    let script = Script::start(|asked| match asked.method() {
+        "HEAD" => vec![Act::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\nETag: \"src\"\r\n\r\n".to_vec())],
+        _ => by_parts(asked),
+    });
+    assert_eq!(script.client().copy("from", "key", "into", "key").await.unwrap().parts, 15);
+}
+
+#[tokio::test]
+async fn a_conditional_copy_that_failed_inside_a_200_may_have_worked() {
+    let script = Script::start(|asked| match (asked.method(), asked.index) {
+        ("PUT", 0) => answer("", "<Error><Code>InternalError</Code></Error>"),
+        ("PUT", _) => error(412, "PreconditionFailed"),
+        _ => by_parts(asked),
+    });
+    let copy = script.client().copy("from", "key", "into", "key").source_size(5).if_none_match_any();
+    let doubtful = copy.await.unwrap_err();
+    assert_eq!(doubtful.kind(), ErrorKind::Precondition);
+    assert!(doubtful.to_string().contains("cannot be told"), "{doubtful}");
+}

@@ -134,3 +134,29 @@ async fn a_url_that_could_not_work_is_refused() {
     let url = client.presign("bucket", "key").version("v 1").response_content_type("a/b").get().await.unwrap();
     assert!(url.contains("versionId=v%201") && url.contains("response-content-type=a%2Fb"), "{url}");
 }
+
+#[tokio::test]
+async fn keys_that_a_passing_fault_kept_are_deleted_after_all() {
+    let script = Script::start(|asked| match asked.index {
+        0 => answer(
+            "<DeleteResult><Error><Key>a</Key><Code>InternalError</Code></Error>\
+             <Error><Key>b</Key><Code>AccessDenied</Code></Error>\
+             <Error><Key>c</Key><VersionId>v</VersionId><Code>SlowDown</Code></Error></DeleteResult>",
+        ),
+        1 => answer("<DeleteResult><Error><Key>a</Key><Code>ServiceUnavailable</Code></Error></DeleteResult>"),
+        _ => answer("<DeleteResult/>"),
+    });
+    let keys = ["a", "b", "d"].map(str::to_owned).to_vec();
+    let versions = [("c".to_owned(), "v".to_owned())];
+    let failures = script.client().delete_many("bucket", keys).versions(versions).await.unwrap();
+    assert_eq!(failures.iter().map(|failure| &*failure.key).collect::<Vec<_>>(), ["b"]);
+    let bodies: Vec<_> = script.asked().into_iter().map(|asked| String::from_utf8(asked.body).unwrap()).collect();
+    assert_eq!(bodies.len(), 3);
+    assert!(bodies[1].contains("<Key>a<") && bodies[1].contains("<VersionId>v<") && !bodies[1].contains("<Key>d<"));
+    assert!(bodies[2].contains("<Key>a<") && !bodies[2].contains("<Key>c<"));
+
+    let script =
+        Script::start(|_| answer("<DeleteResult><Error><Key>a</Key><Code>InternalError</Code></Error></DeleteResult>"));
+    let failures = script.client().delete_many("bucket", vec!["a".to_owned()]).await.unwrap();
+    assert_eq!((failures.len(), script.asked().len()), (1, 3), "the policy bounds the attempts");
+}

@@ -1,8 +1,10 @@
 //! Reading with options: suffixes, conditions, ordered streams.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use wirespeed::{ErrorKind, SseCustomerKey};
+use wirespeed::{ErrorKind, Progress, SseCustomerKey};
 
 use super::script::{Act, Script, honest, object};
 use super::{PART, bytes, start};
@@ -161,4 +163,92 @@ async fn a_stream_that_fails_says_so_once_and_ends() {
     assert!(stream.next().await.is_none());
     let missing = script.client().get("bucket", "key").stream().await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::Denied, "the first answer is waited for");
+}
+
+#[tokio::test]
+async fn an_empty_object_is_flushed_and_counted_by_a_writer_too() {
+    struct Flushed(bool);
+    impl tokio::io::AsyncWrite for Flushed {
+        fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+        fn poll_flush(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            self.0 = true;
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+    let (_origin, client) = start().await;
+    client.put("bucket", "empty").bytes("").await.unwrap();
+    let (mut writer, progress) = (Flushed(false), Progress::default());
+    client.get("bucket", "empty").progress(progress.clone()).writer(&mut writer).await.unwrap();
+    assert!(writer.0, "it was not flushed");
+    assert_eq!(progress.objects(), 1);
+}
+
+/// Knows nothing of ranges.
+fn rangeless(size: usize) -> Script {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nETag: \"tag\"\r\n\r\n");
+    let answer = [head.as_bytes(), &object(size)].concat();
+    Script::start(move |_| vec![Act::Send(answer.clone())])
+}
+
+#[tokio::test]
+async fn an_object_that_comes_whole_is_read_in_order_within_the_window() {
+    const SIZE: usize = (4 << 20) + 17;
+    for verify in ["false", "true"] {
+        let script = rangeless(SIZE);
+        let client = script.builder().set("verify_checksums", verify).unwrap().build().unwrap();
+        let mut stream = client.get("bucket", "key").window(128 << 10).stream().await.unwrap();
+        let mut read = Vec::new();
+        while let Some(part) = stream.next().await {
+            read.extend_from_slice(&part.unwrap());
+            let held = client.metrics().memory_in_use;
+            assert!(held <= 192 << 10, "{held} bytes are held");
+            // A reader that has other things to do.
+            if read.len() % 3 == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        assert!(read == object(SIZE));
+
+        struct Measuring<'a>(&'a wirespeed::Client, u64, Vec<u8>);
+        impl tokio::io::AsyncWrite for Measuring<'_> {
+            fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+                self.1 = self.1.max(self.0.metrics().memory_in_use);
+                self.2.extend_from_slice(bytes);
+                Poll::Ready(Ok(bytes.len()))
+            }
+            fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+            fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+                Poll::Ready(Ok(()))
+            }
+        }
+        let mut writer = Measuring(&client, 0, Vec::new());
+        client.get("bucket", "key").writer(&mut writer).await.unwrap();
+        assert!(writer.1 <= 192 << 10, "{} bytes were held", writer.1);
+        assert!(writer.2 == object(SIZE));
+        assert_eq!(client.metrics().memory_in_use, 0);
+    }
+}
+
+#[tokio::test]
+async fn readers_that_stand_still_before_a_whole_object_hold_no_place_in_flight() {
+    let script = rangeless(8 << 20);
+    let client = script.client();
+    let mut standing = Vec::new();
+    for _ in 0..8 {
+        let mut stream = client.get("bucket", "key").stream().await.unwrap();
+        stream.next().await.unwrap().unwrap();
+        // Until the part behind it has come in.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        standing.push(stream);
+    }
+    let other = tokio::time::timeout(Duration::from_secs(5), client.get("bucket", "key").discard());
+    other.await.expect("it waits for the readers").unwrap();
+    assert_eq!(standing.len(), 8);
 }

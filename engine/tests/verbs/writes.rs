@@ -198,3 +198,122 @@ async fn a_conflict_between_conditional_writes_is_tried_again() {
     script.client().put("bucket", "key").if_none_match_any().bytes("x").await.unwrap();
     assert_eq!(script.asked().len(), 2);
 }
+
+#[tokio::test]
+async fn a_tag_that_only_looks_like_an_md5_says_nothing_of_whose_the_object_is() {
+    let put = async |script: &Script, bucket: &str, own_key: bool| {
+        let put = script.client().put(bucket, "key").if_none_match_any();
+        let put = if own_key { put.sse_customer_key(SseCustomerKey::new(&[1; 32]).unwrap()) } else { put };
+        put.bytes("hello").await.unwrap_err()
+    };
+    let tagged = |by: &'static str| {
+        Script::start(move |asked| match (asked.method(), asked.index) {
+            ("PUT", 0) => vec![Act::Close],
+            ("PUT", _) => error(412, "PreconditionFailed"),
+            _ => vec![Act::Send(
+                format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n{by}ETag: \"{}\"\r\n\r\n", "0".repeat(32))
+                    .into_bytes(),
+            )],
+        })
+    };
+    let refused = put(&tagged("x-amz-server-side-encryption: AES256\r\n"), "bucket", false).await;
+    assert!(!refused.to_string().contains("cannot be told"), "{refused}");
+    for (by, own_key) in [("x-amz-server-side-encryption: aws:kms:dsse\r\n", false), ("", true)] {
+        let refused = put(&tagged(by), "bucket", own_key).await;
+        assert_eq!(refused.kind(), ErrorKind::Precondition);
+        assert!(refused.to_string().contains("cannot be told"), "{by}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_larger_than_what_the_budget_can_lend_goes_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("f");
+    std::fs::write(&source, bytes(40 << 20)).unwrap();
+    let script = Script::start(multipart);
+    let builder = script.builder().memory(64 << 20).set("multipart_threshold", "1GiB").unwrap();
+    assert!(builder.build().unwrap().put("bucket", "key").checksum(None).file(&source).await.unwrap().parts > 1);
+    let script = Script::start(multipart);
+    let builder = script.builder().memory(256 << 20).set("multipart_threshold", "1GiB").unwrap();
+    let patient = builder.set("first_byte_timeout", "20s").unwrap().set("stall_timeout", "20s").unwrap();
+    assert_eq!(patient.build().unwrap().put("bucket", "key").checksum(None).file(&source).await.unwrap().parts, 1);
+}
+
+fn small(origin: &wirespeed_origin::Running) -> wirespeed::Client {
+    let client = wirespeed::Client::builder().endpoint_url(origin.endpoint());
+    let client = client.credentials(wirespeed::Credentials::new("id", "secret")).part_size(PART).concurrency(4);
+    client.memory(64 << 20).build().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sources_and_destinations_that_stand_still_hold_up_nothing_else() {
+    let (origin, client) = start().await;
+    let content = Bytes::from(bytes(30 << 20));
+    client.put("bucket", "large").bytes(content.clone()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("f");
+    let client = small(&origin);
+    let mut standing = tokio::task::JoinSet::new();
+    for index in 0..24 {
+        let client = client.clone();
+        // Some stand still at once, some within the first piece, some when parts have been sent.
+        let fed = content.slice(..[0, 100_000, 17 << 20][index % 3]);
+        standing.spawn(async move {
+            let (mut feed, source) = tokio::io::duplex(64 << 10);
+            let key = format!("standing-{index}");
+            let upload = client.put("bucket", &key).reader(source);
+            let feeding = async {
+                tokio::io::copy(&mut &fed[..], &mut feed).await.unwrap();
+                std::future::pending::<()>().await;
+            };
+            tokio::join!(upload, feeding).0.unwrap();
+        });
+    }
+    for _ in 0..8 {
+        let client = client.clone();
+        standing.spawn(async move {
+            let (unwritten, _unread) = tokio::io::duplex(64 << 10);
+            client.get("bucket", "large").writer(unwritten).await.unwrap();
+        });
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let others = async {
+        client.get("bucket", "large").file(&target).await.unwrap();
+        client.put("bucket", "again").file(&target).await.unwrap();
+        client.put("bucket", "third").reader(&content[..]).await.unwrap();
+    };
+    tokio::time::timeout(Duration::from_secs(20), others).await.expect("they are locked");
+    assert!(std::fs::read(&target).unwrap() == *content);
+    assert_eq!(client.head("bucket", "third").await.unwrap().size, content.len() as u64);
+    assert_eq!(standing.len(), 32);
+    standing.shutdown().await;
+    client.settle(Duration::from_secs(5)).await.unwrap();
+    assert_eq!(origin.open_uploads("bucket"), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_are_piped_through_one_client_however_many_at_once() {
+    let (origin, client) = start().await;
+    let content = bytes(17 << 20);
+    client.put("bucket", "from").bytes(content.clone()).await.unwrap();
+    let client = small(&origin);
+    let mut pipes = tokio::task::JoinSet::new();
+    for index in 0..8 {
+        let client = client.clone();
+        pipes.spawn(async move {
+            let (into, from) = tokio::io::duplex(64 << 10);
+            let key = format!("to-{index}");
+            let (read, written) =
+                tokio::join!(client.get("bucket", "from").writer(into), client.put("bucket", &key).reader(from));
+            read.unwrap();
+            written.unwrap();
+        });
+    }
+    let all = async { while pipes.join_next().await.transpose().unwrap().is_some() {} };
+    tokio::time::timeout(Duration::from_secs(60), all).await.expect("they lock each other");
+    for index in 0..8 {
+        assert_eq!(client.head("bucket", format!("to-{index}")).await.unwrap().size, content.len() as u64);
+    }
+    assert!(client.get("bucket", "to-7").buffer().await.unwrap().body == *content);
+    assert_eq!(client.metrics().memory_in_use, 0);
+}

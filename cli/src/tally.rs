@@ -162,6 +162,10 @@ impl<'a> Tally<'a> {
             self.record("failed", item, Some(failure.record()));
         }
         self.failed += 1;
+        // Nothing was tried: that has an exit code of its own, also where the job was one item.
+        if failure.exit() == Exit::Usage {
+            return self.finish(Some(failure));
+        }
         self.output.failure(&failure);
         self.finish(None)
     }

@@ -158,9 +158,18 @@ async fn copy_pages(
         tokio::select! {
             page = pages.next(), if !listed && found.is_empty() => match page {
                 Some(page) => {
-                    found.extend(page?.objects);
-                    any |= !found.is_empty();
-                    found.iter().for_each(|object| expected.add(object.size));
+                    for object in page?.objects {
+                        any = true;
+                        let relative = object.key.strip_prefix(&source.key).unwrap_or(&object.key);
+                        // As for a download: what a console makes for a folder is none of its content.
+                        if object.size == 0 && (relative.is_empty() || relative.ends_with('/')) {
+                            let marker = source.with_key(&object.key).to_string();
+                            tally.skipped(&marker, "an empty object that stands for a folder");
+                            continue;
+                        }
+                        expected.add(object.size);
+                        found.push_back(object);
+                    }
                 }
                 None => {
                     listed = true;

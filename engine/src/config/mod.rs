@@ -69,6 +69,11 @@ impl ProxyUrl {
         if uri.host().is_none_or(str::is_empty) {
             return Err("it names no host".to_owned());
         }
+        let authority = uri.authority().map_or("", http::uri::Authority::as_str);
+        let after_user = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        if uri.port_u16().is_none() && uri.host() != Some(after_user) {
+            return Err("its port is not one".to_owned());
+        }
         Ok(ProxyUrl(url))
     }
 

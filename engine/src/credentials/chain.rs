@@ -108,7 +108,7 @@ impl Chain {
             Err(why) => format!("instance metadata: {why}"),
         });
         let message = format!("no credentials were found; tried {}", tried.join("; "));
-        Err(LoadFailure { kind: ErrorKind::Denied, message, hint: Some(HINT) })
+        Err(LoadFailure { kind: ErrorKind::Denied, message, hint: Some(HINT), refusal: None })
     }
 
     /// The instance's metadata service: the one provider that nothing need be set up for, so that its
@@ -185,6 +185,7 @@ impl Asked {
             kind,
             message: format!("{} gave no credentials: {why}", self.name),
             hint: Some("check its settings (for SSO: aws sso login), or give credentials in another way"),
+            refusal: None,
         }
     }
 }
@@ -206,7 +207,7 @@ fn loaded(found: &aws_credential_types::Credentials, source: &str) -> Result<Loa
 }
 
 fn from_error(error: Error) -> LoadFailure {
-    LoadFailure { kind: error.kind(), message: error.to_string(), hint: None }
+    LoadFailure { kind: error.kind(), message: error.to_string(), hint: None, refusal: None }
 }
 
 /// Whether this machine says that it is one of EC2's, or does not say. The vendor is that of the DMI

@@ -26,7 +26,7 @@ impl Load for Stub {
             let _open = self.gate.acquire().await;
             if self.fails.load(Ordering::SeqCst) {
                 let message = "the service is away".to_owned();
-                return Err(LoadFailure { kind: ErrorKind::Timeout, message, hint: None });
+                return Err(LoadFailure { kind: ErrorKind::Timeout, message, hint: None, refusal: None });
             }
             Ok(Loaded {
                 credentials: Credentials::new(format!("KEY{number}"), "secret"),

@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use clock::{Clock, TOLERATED, describe, seconds_between};
-pub(crate) use identity::{Identity, Load, LoadFailure, Loaded, Loading};
+pub(crate) use identity::{Identity, Load, LoadFailure, Loaded, Loading, Refused};
 pub(crate) use profile::Profile;
 
 use crate::error::{Error, ErrorKind, Result};

@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use super::Engine;
 use super::request::{Call, Subject};
 use crate::config::Config;
-use crate::credentials::{Credentials, Identity, Load, LoadFailure, Loaded, Loading, Profile, Variable};
+use crate::credentials::{Credentials, Identity, Load, LoadFailure, Loaded, Loading, Profile, Refused, Variable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Endpoint, Location};
 use crate::wire::request::Method;
@@ -148,7 +148,8 @@ impl Place {
 
     /// The bucket is in `region`: whether the request that was sent by `standing` should be sent again.
     pub(super) fn redirect(&self, region: &str, standing: &Standing) -> bool {
-        if standing.location.region == region {
+        // An access point's ARN says where it is.
+        if standing.location.region == region || self.bucket.starts_with("arn:") {
             return false;
         }
         match self.region.load_full() {
@@ -193,7 +194,11 @@ impl Engine {
         let now = self.clock.now();
         match subject.place.settled(now) {
             Some(standing) => Ok(standing),
-            None => self.settle_place(&subject.place, now).await,
+            None => self.settle_place(&subject.place, now).await.map_err(|error| match error.kind() {
+                // What a server said to the opening of a session is about its bucket.
+                ErrorKind::Config | ErrorKind::Denied if error.status().is_none() => error.about_client(),
+                _ => error,
+            }),
         }
     }
 
@@ -261,10 +266,20 @@ impl Sessions {
 impl Load for Sessions {
     fn load(&self) -> Loading<'_> {
         Box::pin(async {
-            self.open().await.map_err(|error| LoadFailure {
-                kind: error.kind(),
-                message: error.to_string(),
-                hint: None,
+            self.open().await.map_err(|error| match error.status() {
+                Some(status) => LoadFailure {
+                    kind: error.kind(),
+                    message: format!("no session could be opened: {}", error.message()),
+                    hint: error.hint(),
+                    refusal: Some(Refused {
+                        status,
+                        code: error.code().map(str::to_owned),
+                        request_id: error.request_id().map(str::to_owned),
+                    }),
+                },
+                None => {
+                    LoadFailure { kind: error.kind(), message: error.to_string(), hint: None, refusal: None }
+                }
             })
         })
     }

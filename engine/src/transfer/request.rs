@@ -262,7 +262,7 @@ impl Engine {
             Ok(accepted) => Ok((exchange, accepted?)),
             Err(refusal) => {
                 // Boxed: most requests succeed, and should not carry what else may come of them.
-                let sent = Sent { subject, standing, signed_at };
+                let sent = Sent { subject, standing, signed_at, is_remedied: attempts.remedies > 0 };
                 Err(Box::pin(self.refused(exchange, refusal, &sent, kept)).await)
             }
         }
@@ -302,6 +302,10 @@ impl Engine {
             Ok(None) | Err(_) => None,
         };
         let remedy = refusal.remedy(document.as_ref(), sent.signed_at);
+        // A request that was put right and is refused as before: was it the clock, then it was put wrong.
+        if sent.is_remedied && remedy.is_none() && refusal.status == 403 && self.clock.is_corrected() {
+            self.clock.forget_correction();
+        }
         let failure = refusal.judge(document);
         let failure = match remedy {
             Some(remedy) => self.remedied(remedy, failure, sent).await,

@@ -49,6 +49,11 @@ pub(super) async fn shake_hands(
             Ok(state) => step(state, &mut outgoing),
             Err(error) => {
                 // The alert that says why, as a courtesy to the server's log.
+                while let UnbufferedStatus { state: Ok(state @ ConnectionState::EncodeTlsData(_)), .. } =
+                    connection.process_tls_records(&mut [])
+                {
+                    let Ok(_) = step(state, &mut outgoing) else { break };
+                }
                 let _ = stream.write_all(&outgoing).await;
                 return Err(refused(error));
             }

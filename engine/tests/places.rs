@@ -372,3 +372,38 @@ async fn a_directory_bucket_of_a_server_that_checks_sessions_takes_every_verb() 
     client.delete(DIRECTORY, "copied").await.unwrap();
     assert_eq!(origin.stats().count(Verb::CreateSession), 2);
 }
+
+#[tokio::test]
+async fn a_bucket_that_is_made_or_gone_after_a_lost_answer_is_no_failure() {
+    for (method, code) in [("PUT", "BucketAlreadyOwnedByYou"), ("DELETE", "NoSuchBucket")] {
+        for lost in [true, false] {
+            let asked_before = AtomicUsize::new(0);
+            let script = Script::start(move |_| match asked_before.fetch_add(1, Ordering::SeqCst) {
+                0 if lost => answer(500, "", "<Error><Code>InternalError</Code></Error>"),
+                _ => answer(409, "", &format!("<Error><Code>{code}</Code></Error>")),
+            });
+            let client = signing(&script).build().unwrap();
+            let result = match method {
+                "PUT" => client.create_bucket("bucket").await,
+                _ => client.delete_bucket("bucket").await,
+            };
+            assert_eq!(result.is_ok(), lost, "{method} {result:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_customers_key_is_sent_over_plain_http_to_this_machine_only() {
+    let script = Script::start(|_| ok());
+    let key = wirespeed::SseCustomerKey::new(&[7; 32]).unwrap();
+    signing(&script).build().unwrap().head("bucket", "key").sse_customer_key(key.clone()).await.unwrap();
+    let far = wirespeed::Client::builder()
+        .endpoint_url(format!("http://0.0.0.0:{}", script.endpoint.rsplit(':').next().unwrap()))
+        .credentials(Credentials::new("AKID", "hidden-secret"))
+        .build()
+        .unwrap();
+    let error = far.head("bucket", "key").sse_customer_key(key).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("https://"), "{error}");
+    assert_eq!(script.asked().len(), 1);
+}

@@ -75,3 +75,19 @@ fn a_bad_value_names_the_variable_and_what_it_may_be() {
     assert!(config.set("part_size", "8 quarks").is_err());
     assert!(config.set("no_such", "1").unwrap_err().to_string().contains("part_size"));
 }
+
+#[test]
+fn configured_urls_are_ignored_where_the_environment_says_so_and_named_ones_are_not() {
+    let variable = |name: &str| match name {
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS" => Some("true".to_owned()),
+        "AWS_ENDPOINT_URL_S3" => Some("http://h:1".to_owned()),
+        _ => None,
+    };
+    let mut config = Config::default();
+    let taken = config.fill_from_environment(|_| false, variable).unwrap();
+    assert_eq!(config.endpoint_url, None);
+    assert!(taken.contains(&"endpoint_url"), "a profile does not decide it either");
+    config.set("endpoint_url", "http://h:2").unwrap();
+    config.fill_from_environment(|name| name == "endpoint_url", variable).unwrap();
+    assert_eq!(config.endpoint_url.as_deref(), Some("http://h:2"));
+}

@@ -23,13 +23,15 @@ pub(crate) async fn create(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     let mut body = Vec::new();
     write_create_bucket(&mut body, &engine.region().await.map_err(|error| subject.explain(error))?);
     let call = Call { body: &body, payload: sha256(&body), ..Call::new(Method::Put) };
-    engine.ask(&subject, &call, ANSWER_BYTES, |_| (), head_only).await
+    let made = |error: &Error| (error.code() == Some("BucketAlreadyOwnedByYou")).then_some(());
+    engine.ask_unless_done(&subject, &call, ANSWER_BYTES, |_| (), head_only, made).await
 }
 
 pub(crate) async fn delete(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     engine.keep_house();
     let subject = itself(engine, "delete bucket", bucket).await?;
-    engine.ask(&subject, &Call::new(Method::Delete), ANSWER_BYTES, |_| (), head_only).await
+    let gone = |error: &Error| (error.code() == Some("NoSuchBucket")).then_some(());
+    engine.ask_unless_done(&subject, &Call::new(Method::Delete), ANSWER_BYTES, |_| (), head_only, gone).await
 }
 
 /// The bucket as a thing to be made or removed. AWS keeps directory buckets and access points behind

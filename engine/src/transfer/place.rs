@@ -69,8 +69,9 @@ impl Places {
         kept
     }
 
-    /// The endpoint, after the profile was read where it may decide something.
-    async fn endpoint(&self, config: &Config) -> Result<&Endpoint> {
+    /// The endpoint, after the profile was read where it may decide something; `heed` is given what else
+    /// it decides.
+    async fn endpoint(&self, config: &Config, heed: impl FnOnce(&Config)) -> Result<&Endpoint> {
         self.endpoint
             .get_or_try_init(|| async {
                 let profile = Profile::read(config.profile.as_deref(), &self.variable).await?;
@@ -78,7 +79,9 @@ impl Places {
                 let source = format!("the profile {}", profile.name());
                 let is_decided = |name: &str| self.decided.iter().any(|decided| decided == name);
                 config.fill_from_profile(is_decided, |name| profile.property(name), &source)?;
-                Endpoint::new(&config)
+                let endpoint = Endpoint::new(&config)?;
+                heed(&config);
+                Ok(endpoint)
             })
             .await
     }
@@ -176,14 +179,25 @@ impl Engine {
         !self.identity.is_anonymous()
     }
 
+    /// The endpoint. What else a profile decides takes effect with it, before anything is sent.
+    async fn endpoint(&self) -> Result<&Endpoint> {
+        let heed = |config: &Config| {
+            self.pace.retries.set_max_attempts(config.max_attempts);
+            if let Some(bundle) = &config.ca_bundle {
+                self.connections.fill_bundle(bundle);
+            }
+        };
+        self.places.endpoint(&self.config, heed).await
+    }
+
     /// The region of the endpoint, which a new bucket is made in.
     pub(crate) async fn region(&self) -> Result<String> {
-        Ok(self.places.endpoint(&self.config).await?.region().to_owned())
+        Ok(self.endpoint().await?.region().to_owned())
     }
 
     /// Whether the endpoint is AWS itself.
     pub(crate) async fn is_aws(&self) -> Result<bool> {
-        Ok(self.places.endpoint(&self.config).await?.is_aws())
+        Ok(self.endpoint().await?.is_aws())
     }
 
     /// Where the subject's requests go and who signs them.
@@ -203,7 +217,7 @@ impl Engine {
     }
 
     async fn settle_place(self: &Arc<Engine>, place: &Arc<Place>, now: SystemTime) -> Result<Arc<Standing>> {
-        let endpoint = self.places.endpoint(&self.config).await?;
+        let endpoint = self.endpoint().await?;
         let learned = place.region.load_full();
         let mut location = endpoint.locate(&place.bucket, learned.as_deref().map(String::as_str))?;
         location.in_session &= place.with_sessions && self.signs();

@@ -15,7 +15,7 @@ use super::refusal::{Failure, Refusal, failed_inside_success};
 use super::remedy::Sent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
-use crate::net::{BodyLeft, Connection, NetFailure, check_bucket, check_key, is_directory_bucket};
+use crate::net::{Authority, BodyLeft, Connection, NetFailure, check_bucket, check_key, is_directory_bucket};
 use crate::pace::{MemoryPermit, RequestPermit, Retry};
 use crate::wire::checksum::{ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload, Request, write_request};
@@ -335,9 +335,24 @@ impl Engine {
         read: impl Fn(&ResponseHead<'_>) -> H,
         parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
     ) -> Result<T> {
+        self.ask_unless_done(subject, call, most, read, parse, |_| None).await
+    }
+
+    /// The same for what cannot be done twice: where the answer to an attempt was lost, so that it may have
+    /// worked, `done` says what a refusal of a later one then means.
+    pub(crate) async fn ask_unless_done<H, T>(
+        self: &Arc<Engine>,
+        subject: &Subject,
+        call: &Call<'_>,
+        most: usize,
+        read: impl Fn(&ResponseHead<'_>) -> H,
+        parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
+        done: impl Fn(&Error) -> Option<T>,
+    ) -> Result<T> {
         let asking = async {
             let mut attempts = Attempts::new();
             let mut kept = None;
+            let mut may_have_worked = false;
             loop {
                 attempts.begin();
                 let answered = async {
@@ -353,6 +368,12 @@ impl Engine {
                         return Ok(answer);
                     }
                     Err(failure) => {
+                        if may_have_worked && let Some(answer) = done(&failure.error) {
+                            self.put_back(subject, kept);
+                            return Ok(answer);
+                        }
+                        // What was throttled was not done.
+                        may_have_worked |= failure.error.status().is_none_or(|status| status >= 500 && status != 503);
                         attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?;
                     }
                 }
@@ -372,6 +393,9 @@ fn write_head(
 ) -> Result<(), Failure> {
     let attached = subject.attached.as_ref().map(|attached| attached.beside(call));
     let (query, headers) = attached.as_ref().map_or((call.query, call.headers), |(query, headers)| (query, headers));
+    if !standing.location.authority.secure && headers.iter().any(|(name, _)| name.ends_with("-customer-key")) {
+        refuse_open_key(&standing.location.authority)?;
+    }
     let request = Request {
         method: call.method,
         host: &standing.location.host_header,
@@ -390,6 +414,19 @@ fn write_head(
     };
     write_request(head, &request, standing.signer.as_deref(), signed_at)
         .map_err(|error| Failure::never(Error::new(ErrorKind::Config, format!("the request cannot be sent: {error}"))))
+}
+
+/// Refuses to send a customer's own key (SSE-C) where anybody on the way could read it. S3 takes it over TLS
+/// only; a server on this machine is reached by nobody else.
+fn refuse_open_key(server: &Authority) -> Result<(), Failure> {
+    let is_here = server.host == "localhost"
+        || server.host.ends_with(".localhost")
+        || server.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    if is_here {
+        return Ok(());
+    }
+    let message = format!("a customer's own key (SSE-C) is not sent to {server} over plain HTTP");
+    Err(Failure::never(Error::new(ErrorKind::Config, message).with_hint("use an https:// endpoint URL")))
 }
 
 /// An answer that says nothing beyond its head.

@@ -310,3 +310,19 @@ async fn a_proxy_that_fails_for_a_moment_is_asked_again() {
         Client::builder().set("https_proxy", url).unwrap();
     }
 }
+
+#[test]
+fn a_server_that_is_not_trusted_is_told_why() {
+    let (said, heard) = std::sync::mpsc::channel();
+    let (endpoint, server) = records::refused();
+    std::thread::spawn(move || said.send(server()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = Client::builder().endpoint_url(endpoint).credentials(Credentials::new("id", "secret"));
+    let folder = tempfile::tempdir().unwrap();
+    let other = rcgen::generate_simple_self_signed(vec!["other".to_owned()]).unwrap();
+    std::fs::write(folder.path().join("ca.pem"), other.cert.pem()).unwrap();
+    let client = client.ca_bundle(folder.path().join("ca.pem")).build().unwrap();
+    runtime.block_on(client.head("bucket", "key").into_future()).unwrap_err();
+    let heard = heard.recv_timeout(Duration::from_secs(5)).unwrap();
+    assert!(heard.contains("AlertReceived"), "{heard}");
+}

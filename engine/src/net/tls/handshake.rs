@@ -49,12 +49,13 @@ pub(super) async fn shake_hands(
             Ok(state) => step(state, &mut outgoing),
             Err(error) => {
                 // The alert that says why, as a courtesy to the server's log.
-                while let UnbufferedStatus { state: Ok(state @ ConnectionState::EncodeTlsData(_)), .. } =
-                    connection.process_tls_records(&mut [])
+                received.drain(..discard);
+                let after = connection.process_tls_records(&mut received);
+                if let Ok(state @ ConnectionState::EncodeTlsData(_)) = after.state
+                    && step(state, &mut outgoing).is_ok()
                 {
-                    let Ok(_) = step(state, &mut outgoing) else { break };
+                    let _ = stream.write_all(&outgoing).await;
                 }
-                let _ = stream.write_all(&outgoing).await;
                 return Err(refused(error));
             }
         };

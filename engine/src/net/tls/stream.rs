@@ -30,7 +30,7 @@ use crate::net::failure::NetFailure;
 
 /// How much ciphertext is received, or sealed, before the other side of the work has its turn: little
 /// enough to stay in the cache between the two.
-const SCRATCH: usize = 256 << 10;
+const SCRATCH: usize = 1 << 20;
 
 /// Sealed at once. A near socket holds 512 KiB; what it does not take has to be copied.
 const SEAL_AT_ONCE: usize = 8 * MOST_CONTENT;

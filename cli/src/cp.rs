@@ -126,7 +126,9 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
         );
     }
     if within_s3 && arguments.checksum.given() {
-        return usage("a copy on the server keeps the checksum of its source; leave out --checksum and --checksum-mode");
+        return usage(
+            "a copy on the server keeps the checksum of its source; leave out --checksum and --checksum-mode",
+        );
     }
     if arguments.recursive && (arguments.write.if_match.is_some() || arguments.write.asks_for_another()) {
         return usage("an ETag is of one object; leave out --recursive");

@@ -222,10 +222,7 @@ fn an_upload_that_fails_and_cannot_be_aborted_is_named_with_its_remedy() {
 #[test]
 fn a_key_in_the_place_of_the_algorithm_is_not_quoted() {
     let server = Server::start(|_| Some(Answer::new(200, "")));
-    for flags in [
-        ["--sse-c", KEY, "--sse-c-key", KEY],
-        ["--sse-c-copy-source", KEY, "--sse-c-copy-source-key", KEY],
-    ] {
+    for flags in [["--sse-c", KEY, "--sse-c-key", KEY], ["--sse-c-copy-source", KEY, "--sse-c-copy-source-key", KEY]] {
         let output = run(&server, &[&["cp", "s3://bucket/a", "s3://bucket/b"], &flags[..]].concat());
         let shown = text(&output.stderr) + &text(&output.stdout);
         assert_eq!(output.status.code(), Some(2), "{shown}");
@@ -267,14 +264,20 @@ fn a_download_can_be_held_against_an_etag() {
         let is_known = asked.head.to_ascii_lowercase().contains("if-none-match: \"e\"");
         Some(if is_known { Answer::new(304, "") } else { Answer::part(b"content", asked) })
     });
-    let cp = ["cp", "s3://bucket/k", target.to_str().unwrap()];
-    for arguments in [&cp[..], &["cat", "s3://bucket/k"], &["cp", "s3://bucket/k", "-"]] {
-        let output = run(&server, &[arguments, &["--if-none-match", "\"e\""]].concat());
+    let target = target.to_str().unwrap();
+    for (verb, number, target) in [("cp", 1, Some(target)), ("cat", 2, None), ("cp", 3, Some("-"))] {
+        let read = |key: &str, flag: &str| {
+            let uri = format!("s3://bucket/{key}{number}");
+            let arguments: Vec<&str> = [verb, &uri].into_iter().chain(target).chain([flag, "\"e\""]).collect();
+            run(&server, &arguments)
+        };
+        let output = read("known", "--if-none-match");
         assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-        done(&run(&server, &[arguments, &["--if-match", "\"e\""]].concat()));
-        assert!(server.head("GET /bucket/k").to_ascii_lowercase().contains("if-match: \"e\""));
+        done(&read("held", "--if-match"));
+        let head = server.head(&format!("GET /bucket/held{number}")).to_ascii_lowercase();
+        assert!(head.contains("\r\nif-match: \"e\"\r\n"), "{head}");
     }
-    let output = run(&server, &["cp", "-r", "s3://bucket/k", target.to_str().unwrap(), "--if-match", "x"]);
+    let output = run(&server, &["cp", "-r", "s3://bucket/k", target, "--if-match", "x"]);
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }
 
@@ -301,7 +304,7 @@ fn a_copy_on_the_server_skips_what_stands_for_a_folder_and_guards_both_buckets()
             _ => Answer::new(200, "<CopyObjectResult><ETag>\"e\"</ETag></CopyObjectResult>"),
         })
     });
-    let cp = ["cp", "-r", "s3://b/photos/", "s3://other"];
+    let cp = ["cp", "-r", "s3://bucket/photos/", "s3://other"];
     let flags = ["--website-redirect=/x", "--expected-bucket-owner=123456789012"];
     let output = run(&server, &[&cp, &flags[..]].concat());
     done(&output);
@@ -315,9 +318,11 @@ fn a_copy_on_the_server_skips_what_stands_for_a_folder_and_guards_both_buckets()
     ] {
         assert!(head.contains(&format!("\r\n{header}\r\n")), "no {header} in {head}");
     }
-    let output = run(&server, &[&cp, &flags[..], &["--expected-source-bucket-owner=210987654321"]].concat());
-    done(&output);
-    assert!(server.head("PUT /other/may/a").contains("123456789012"));
+    let cp = ["cp", "-r", "s3://bucket/photos/", "s3://third"];
+    done(&run(&server, &[&cp, &flags[..], &["--expected-source-bucket-owner=210987654321"]].concat()));
+    let head = server.head("PUT /third/may/a").to_ascii_lowercase();
+    assert!(head.contains("x-amz-expected-bucket-owner: 123456789012"), "{head}");
+    assert!(head.contains("x-amz-source-expected-bucket-owner: 210987654321"), "{head}");
     let output = run(&server, &[&cp[..], &["--checksum", "sha256"]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
 }

@@ -39,6 +39,8 @@ fn a_profile_decides_what_nothing_else_did() {
         "services.s3.endpoint_url" => Some("http://h:2".to_owned()),
         "s3.addressing_style" => Some("virtual".to_owned()),
         "use_fips_endpoint" => Some("True".to_owned()),
+        "ca_bundle" => Some("/ca.pem".to_owned()),
+        "max_attempts" => Some("3".to_owned()),
         _ => None,
     };
     config.fill_from_profile(|name| name == "region", property, "the profile p").unwrap();
@@ -46,6 +48,7 @@ fn a_profile_decides_what_nothing_else_did() {
     assert_eq!(config.endpoint_url.as_deref(), Some("http://h:2"));
     assert_eq!(config.addressing_style, AddressingStyle::Virtual);
     assert!(config.use_fips_endpoint);
+    assert_eq!((config.ca_bundle, config.max_attempts), (Some("/ca.pem".into()), 3));
     let wrong = |name: &str| (name == "s3.addressing_style").then(|| "round".to_owned());
     let error = Config::default().fill_from_profile(|_| false, wrong, "the profile p").unwrap_err().to_string();
     assert!(error.contains("s3.addressing_style of the profile p cannot be \"round\""), "{error}");

@@ -291,9 +291,7 @@ impl Load for Sessions {
                         request_id: error.request_id().map(str::to_owned),
                     }),
                 },
-                None => {
-                    LoadFailure { kind: error.kind(), message: error.to_string(), hint: None, refusal: None }
-                }
+                None => LoadFailure { kind: error.kind(), message: error.to_string(), hint: None, refusal: None },
             })
         })
     }

@@ -195,8 +195,7 @@ fn status_of(code: &str) -> u16 {
 
 /// What can be said of a refusal that says nothing.
 pub(super) const UNSAID: &str = "the server refused the request and did not say why";
-pub(super) const UNSAID_HINT: &str =
-    "check that the credentials have not expired, the region, and the key of an object that is encrypted with the \
+pub(super) const UNSAID_HINT: &str = "check that the credentials have not expired, the region, and the key of an object that is encrypted with the \
      customer's own (SSE-C)";
 
 /// What a refusal means, by the codes of S3's error table and the status where there is no code.
@@ -251,12 +250,7 @@ fn verdict(status: u16, code: &str) -> Verdict {
             Some("set --region or --endpoint-url to where it is"),
         ),
         // The answer to a HEAD has no document that could say more.
-        (400, "") => new(
-            K::Config,
-            Retry::Never,
-            UNSAID,
-            Some(UNSAID_HINT),
-        ),
+        (400, "") => new(K::Config, Retry::Never, UNSAID, Some(UNSAID_HINT)),
         (304, _) => new(K::Precondition, Retry::Never, "the object has not changed (not modified)", None),
         (412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
         (401, _) => new(K::Denied, Retry::Never, "the server wants credentials", None),
@@ -288,7 +282,8 @@ mod tests {
 
     #[test]
     fn a_region_beside_another_error_does_not_hide_it() {
-        let body = ErrorBody { code: "InvalidRequest".into(), message: "The key is missing.".into(), ..ErrorBody::default() };
+        let body =
+            ErrorBody { code: "InvalidRequest".into(), message: "The key is missing.".into(), ..ErrorBody::default() };
         let error = refused(400, Some("eu-west-1"), None).judge(Some(body)).error;
         assert_eq!(error.message(), "The key is missing");
         let error = refused(400, Some("eu-west-1"), None).judge(None).error;

@@ -426,7 +426,8 @@ fn refuse_open_key(server: &Authority) -> Result<(), Failure> {
         return Ok(());
     }
     let message = format!("a customer's own key (SSE-C) is not sent to {server} over plain HTTP");
-    Err(Failure::never(Error::new(ErrorKind::Config, message).with_hint("use an https:// endpoint URL")))
+    let error = Error::new(ErrorKind::Config, message).with_hint("use an https:// endpoint URL");
+    Err(Failure::never(error.about_client()))
 }
 
 /// An answer that says nothing beyond its head.

@@ -326,3 +326,19 @@ fn a_server_that_is_not_trusted_is_told_why() {
     let heard = heard.recv_timeout(Duration::from_secs(5)).unwrap();
     assert!(heard.contains("AlertReceived"), "{heard}");
 }
+
+#[test]
+fn demands_for_new_keys_without_end_leave_the_connection_usable() {
+    let content = bytes(70_000);
+    let mut says = vec![Say::NewKeys; 300];
+    says.push(Say::Content(content.len()));
+    let server = Server::start(false, 4096, head(content.len(), ""), content.clone(), says);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = server.client();
+        for _ in 0..3 {
+            assert!(client.get("bucket", "key").buffer().await.unwrap().body == *content);
+        }
+        assert_eq!(client.metrics().connections_opened, 1);
+    });
+}

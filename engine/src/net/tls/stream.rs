@@ -337,15 +337,10 @@ impl TlsStream {
         Ok(())
     }
 
-    /// RFC 8446, section 4.6.3: the answer to a key update that asked for one, under the old key. It goes at
-    /// once where nothing waits before it and the socket has room, and else before what is sent next.
+    /// RFC 8446, section 4.6.3: the answer to a key update that asked for one, under the old key. It goes
+    /// before what is sent next, which is all that is asked: servers refuse many of them in a row.
     fn update_sealing(&mut self) -> io::Result<()> {
         let update = [KEY_UPDATE, 0, 0, 1, 0];
-        let is_first = !self.has_unsent();
-        if is_first {
-            self.unsent.clear();
-            self.unsent_from = 0;
-        }
         let start = self.unsent.len();
         self.unsent.resize(start + update.len() + GROWTH, 0);
         let length = self.sealing.seal(HANDSHAKE, &update, &mut self.unsent[start..])?;
@@ -354,11 +349,6 @@ impl TlsStream {
         let secrets = self.kernel.update_tx_secret().map_err(refused)?;
         self.sealing = RecordKeys::new(self.kernel.protocol_version(), secrets)?;
         self.answering = true;
-        // A socket that will not take it says why when something is sent.
-        if is_first && let Ok(count) = self.stream.try_write(&self.unsent) {
-            self.unsent_from = count;
-            self.answering = self.has_unsent();
-        }
         Ok(())
     }
 

@@ -56,8 +56,8 @@ test: test-rust test-python ## run every test
 check: check-rust check-directions check-python check-prose check-deny ## formatting, lints, directions, licences, spelling
 
 .PHONY: faults
-faults: | need-rust ## run the fault suite at length: [SCHEDULES=10000] [FIRST_SEED=1]
-	WIRESPEED_SCHEDULES='$(or $(SCHEDULES),10000)' WIRESPEED_FIRST_SEED='$(or $(FIRST_SEED),1)' \
+faults: | need-rust ## run the fault suite at length: [SCHEDULES=10000] [FIRST_SEED=1] [RECORD=FILE]
+	$(if $(RECORD),WIRESPEED_RECORD='$(abspath $(RECORD))') WIRESPEED_SCHEDULES='$(or $(SCHEDULES),10000)' WIRESPEED_FIRST_SEED='$(or $(FIRST_SEED),1)' \
 	    cargo test --locked --package wirespeed --test fault_suite -- --nocapture
 
 .PHONY: docs

@@ -187,6 +187,15 @@ async fn an_object_replaced_between_ranges_is_an_error_and_never_a_mixture() {
     assert_eq!(failed.kind(), ErrorKind::Precondition);
     assert!(failed.to_string().contains("changed while it was being read"), "{failed}");
 
+    // One of whose new version there is not so much.
+    let script = Script::start(|asked| match asked.index {
+        0 => honest(asked, &object(SIZE)),
+        _ => error(416, "InvalidRange"),
+    });
+    let failed = read(&script).await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Precondition);
+    assert!(failed.to_string().contains("its size is another"), "{failed}");
+
     // One that ignores it, and shows the new version's ETag.
     let script = Script::start(|asked| {
         let tag = if asked.index == 0 { "\"old\"" } else { "\"new\"" };

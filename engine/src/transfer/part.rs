@@ -128,6 +128,8 @@ impl Source {
         match asked {
             Ok((exchange, ())) => Ok(exchange),
             Err(failure) if failure.error.status() == Some(412) => Err(changed("its ETag")),
+            // It ended beyond there when its size was told.
+            Err(failure) if failure.error.status() == Some(416) => Err(changed("its size")),
             Err(failure) => Err(failure),
         }
     }

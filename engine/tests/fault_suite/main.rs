@@ -58,7 +58,10 @@ fn every_fault_on_every_request_of_every_operation_plain_and_over_tls() {
 fn schedules_from_seeds() {
     let count = schedules().unwrap_or(FEW);
     let first = std::env::var("WIRESPEED_FIRST_SEED").map_or(1, |first| first.parse().unwrap());
-    run_all("schedules", (first..first + count).map(seeded).collect());
+    let tally = run_all("schedules", (first..first + count).map(seeded).collect());
+    if let Some(path) = std::env::var_os("WIRESPEED_RECORD") {
+        std::fs::write(path, tally.record(first)).unwrap();
+    }
 }
 
 /// The one that `WIRESPEED_SEED` names: what a failure says to run.
@@ -103,10 +106,17 @@ fn case(index: usize, schedule: Schedule) -> Named {
 /// What is being run by whom, and since when.
 type Running = Mutex<BTreeMap<usize, (Instant, Named)>>;
 
-fn run_all(what: &str, all: Vec<Named>) {
+fn run_all(what: &str, all: Vec<Named>) -> Tally {
+    // One after the other: files are counted for the whole process.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = lock(&ALONE);
     log::listen();
+    let runtime = || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // The first runtime of a process opens what all of them share, and keep.
+    drop(runtime());
+    let files = invariants::open_files();
     let started = Instant::now();
-    let serving = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let serving = runtime();
     // Most of a schedule is waiting.
     let workers = std::thread::available_parallelism().map_or(2, usize::from).saturating_mul(4).min(all.len());
     let verbose = std::env::var_os("WIRESPEED_VERBOSE").is_some();
@@ -144,12 +154,20 @@ fn run_all(what: &str, all: Vec<Named>) {
             }
         }
     });
-    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    println!("{}", tally.closing(what, started.elapsed()));
+    drop(serving);
+    let closed = invariants::closed(files);
+    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tally.elapsed = started.elapsed();
+    println!("{}", tally.closing(what));
+    // Where something failed already, that is what there is to mend first.
+    if let (Err(leaked), true) = (closed, tally.failures.is_empty()) {
+        panic!("{leaked}");
+    }
     let (heard, shown) = log::heard();
     assert!(heard > 0, "nothing was logged: the engine's spans are not listened to");
     assert!(shown.is_empty(), "the log shows secrets: {shown:?}");
     assert!(tally.failures.is_empty(), "{} failed:\n{}", tally.failures.len(), tally.failures.join("\n"));
+    tally
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -174,6 +192,7 @@ struct Tally {
     faults: u64,
     unverified: u64,
     slowest: (Duration, String),
+    elapsed: Duration,
     failures: Vec<String>,
 }
 
@@ -194,14 +213,33 @@ impl Tally {
         }
     }
 
-    /// Counts by operation and ending, for a record.
-    fn closing(&self, what: &str, elapsed: Duration) -> String {
+    /// The same for a machine.
+    fn record(&self, first_seed: u64) -> String {
+        let outcomes: BTreeMap<_, _> =
+            self.endings.iter().map(|(operation, endings)| (format!("{operation:?}"), endings)).collect();
+        let record = serde_json::json!({
+            "what": "fault suite",
+            "first_seed": first_seed,
+            "schedules": self.schedules,
+            "failed": self.failures,
+            "faults_met": self.faults,
+            "retries": self.retries,
+            "changed_objects_handed_out_as_unverified": self.unverified,
+            "seconds": self.elapsed.as_secs_f64(),
+            "slowest": { "seed": self.slowest.1, "seconds": self.slowest.0.as_secs_f64() },
+            "outcomes": outcomes,
+        });
+        format!("{record:#}\n")
+    }
+
+    /// Counts by operation and ending, for a person.
+    fn closing(&self, what: &str) -> String {
         let mut text = String::new();
         for (operation, endings) in &self.endings {
             let endings: Vec<_> = endings.iter().map(|(ending, count)| format!("{ending} {count}")).collect();
             text += &format!("{:16} {}\n", format!("{operation:?}"), endings.join(", "));
         }
-        let Tally { schedules, retries, faults, unverified, slowest, failures, .. } = self;
+        let Tally { schedules, retries, faults, unverified, slowest, elapsed, failures, .. } = self;
         text + &format!(
             "fault suite, {what}: {schedules} run in {:.1} s, {} failed; {faults} faults met, {retries} retries, \
              {unverified} changed objects handed out as unverified; the slowest took {:.1} s (seed {})",

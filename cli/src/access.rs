@@ -26,7 +26,7 @@ impl Access {
     }
 }
 
-fn account(text: &str) -> Result<String, String> {
+pub(crate) fn account(text: &str) -> Result<String, String> {
     if text.len() == 12 && text.bytes().all(|digit| digit.is_ascii_digit()) {
         return Ok(text.to_owned());
     }

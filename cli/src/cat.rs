@@ -38,9 +38,22 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     version_id: Option<String>,
     #[command(flatten)]
+    conditions: Conditions,
+    #[command(flatten)]
     access: Access,
     #[command(flatten)]
     customer_key: CustomerKey,
+}
+
+/// What must hold of the object that is read.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Conditions {
+    /// Only while the object has this ETag
+    #[arg(long, value_name = "ETAG")]
+    pub(crate) if_match: Option<String>,
+    /// Only if its ETag is another than this
+    #[arg(long, value_name = "ETAG")]
+    pub(crate) if_none_match: Option<String>,
 }
 
 /// Bytes of an object, as HTTP's `Range` has them.
@@ -72,6 +85,7 @@ pub(crate) struct Reading<'a> {
     pub(crate) access: &'a Access,
     pub(crate) customer_key: Option<SseCustomerKey>,
     pub(crate) range: Option<Range>,
+    pub(crate) conditions: &'a Conditions,
 }
 
 /// Runs `cat`. Unlike a copy it stops at the first failure: what would follow a gap is not what was asked for.
@@ -87,6 +101,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
         access: &arguments.access,
         customer_key: arguments.customer_key.read()?,
         range: arguments.range,
+        conditions: &arguments.conditions,
     };
     for uri in &arguments.uris {
         to_stdout(context, uri, &reading).await?;
@@ -102,6 +117,12 @@ pub(crate) async fn to_stdout(context: &Context<'_>, uri: &S3Uri, reading: &Read
     }
     if let Some(key) = &reading.customer_key {
         get = get.sse_customer_key(key.clone());
+    }
+    if let Some(etag) = &reading.conditions.if_match {
+        get = get.if_match(etag);
+    }
+    if let Some(etag) = &reading.conditions.if_none_match {
+        get = get.if_none_match(etag);
     }
     get = match reading.range {
         None => get,

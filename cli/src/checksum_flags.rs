@@ -25,6 +25,11 @@ enum Checksum {
 }
 
 impl ChecksumFlags {
+    /// Whether any of them is given.
+    pub(crate) fn given(&self) -> bool {
+        self.checksum.is_some() || self.checksum_mode.is_some()
+    }
+
     /// The settings that they stand for.
     pub(crate) fn settings(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let algorithm = self.checksum.map(|checksum| match checksum {

@@ -84,6 +84,9 @@ struct CopyFlags {
     /// What comes from the source: nothing; type, headers and metadata; or tags too
     #[arg(long, value_name = "PROPERTIES")]
     copy_props: Option<CopyProps>,
+    /// Refuse a source bucket that does not belong to this account [default: that of --expected-bucket-owner]
+    #[arg(long, value_name = "ACCOUNT", value_parser = crate::access::account)]
+    expected_source_bucket_owner: Option<String>,
     #[command(flatten)]
     source_key: CopySourceKey,
 }
@@ -98,7 +101,8 @@ enum CopyProps {
 
 impl CopyFlags {
     fn given(&self) -> bool {
-        self.metadata_directive.is_some() || self.copy_props.is_some() || self.source_key.given()
+        let owner = self.expected_source_bucket_owner.is_some();
+        self.metadata_directive.is_some() || self.copy_props.is_some() || owner || self.source_key.given()
     }
 }
 
@@ -116,7 +120,18 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
     }
     let within_s3 = matches!((source, destination), (Location::S3(_), Location::S3(_)));
     if arguments.copy.given() && !within_s3 {
-        return usage("--metadata-directive, --copy-props and --sse-c-copy-source are for copies from S3 to S3");
+        return usage(
+            "--metadata-directive, --copy-props, --expected-source-bucket-owner and --sse-c-copy-source are for copies \
+             from S3 to S3",
+        );
+    }
+    if within_s3 && arguments.checksum.given() {
+        return usage(
+            "a copy on the server keeps the checksum of its source; leave out --checksum and --checksum-mode",
+        );
+    }
+    if arguments.recursive && (arguments.write.if_match.is_some() || arguments.write.asks_for_another()) {
+        return usage("an ETag is of one object; leave out --recursive");
     }
     if arguments.version_id.is_some() && !matches!(source, Location::S3(_)) {
         return usage("--version-id names a version of an object, and the source is none");
@@ -149,7 +164,12 @@ async fn to_stdout(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) ->
     }
     let version = arguments.version_id.as_deref();
     let key = arguments.write.customer_key.read()?;
-    let reading = cat::Reading { version, access: &arguments.access, customer_key: key, range: None };
+    let conditions = cat::Conditions {
+        if_match: arguments.write.if_match.clone(),
+        if_none_match: arguments.write.if_none_match.clone(),
+    };
+    let reading =
+        cat::Reading { version, access: &arguments.access, customer_key: key, range: None, conditions: &conditions };
     cat::to_stdout(context, uri, &reading).await?;
     Ok(Exit::Done)
 }

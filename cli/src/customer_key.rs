@@ -57,13 +57,40 @@ impl KeyText {
     }
 }
 
+/// The algorithm that goes with a key. Any text will do until the key is read: in its place a key is given by
+/// mistake, which no error may quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Algorithm {
+    Aes256,
+    Other,
+}
+
+impl FromStr for Algorithm {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Algorithm, Self::Err> {
+        Ok(if text == "AES256" { Algorithm::Aes256 } else { Algorithm::Other })
+    }
+}
+
+impl Algorithm {
+    fn check(given: Option<Algorithm>, flag: &str) -> Result<(), Failure> {
+        match given {
+            Some(Algorithm::Other) => Err(Failure::Usage(format!(
+                "{flag} takes the name of the algorithm, AES256, or nothing; the key belongs to {flag}-key"
+            ))),
+            Some(Algorithm::Aes256) | None => Ok(()),
+        }
+    }
+}
+
 /// The key of the object that is written, or read.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CustomerKey {
     /// Encrypt or decrypt with a key of your own, the one in --sse-c-key
-    #[arg(long, value_name = "ALGORITHM", num_args = 0..=1, default_missing_value = "AES256", value_parser = ["AES256"])]
+    #[arg(long, value_name = "ALGORITHM", num_args = 0..=1, default_missing_value = "AES256")]
     #[arg(requires = "sse_c_key")]
-    sse_c: Option<String>,
+    sse_c: Option<Algorithm>,
     /// That key: 32 bytes as they are, in base64, or fileb://FILE, which other users of this machine cannot see
     #[arg(long, value_name = "KEY", requires = "sse_c")]
     sse_c_key: Option<KeyText>,
@@ -72,6 +99,7 @@ pub(crate) struct CustomerKey {
 impl CustomerKey {
     /// The key, if there is one.
     pub(crate) fn read(&self) -> Result<Option<SseCustomerKey>, Failure> {
+        Algorithm::check(self.sse_c, "--sse-c")?;
         self.sse_c_key.as_ref().map(|key| key.read("--sse-c-key")).transpose()
     }
 }
@@ -80,9 +108,9 @@ impl CustomerKey {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CopySourceKey {
     /// S3 to S3: the source is encrypted with a key of your own, the one in --sse-c-copy-source-key
-    #[arg(long, value_name = "ALGORITHM", num_args = 0..=1, default_missing_value = "AES256", value_parser = ["AES256"])]
+    #[arg(long, value_name = "ALGORITHM", num_args = 0..=1, default_missing_value = "AES256")]
     #[arg(requires = "sse_c_copy_source_key")]
-    sse_c_copy_source: Option<String>,
+    sse_c_copy_source: Option<Algorithm>,
     /// That key, as for --sse-c-key
     #[arg(long, value_name = "KEY", requires = "sse_c_copy_source")]
     sse_c_copy_source_key: Option<KeyText>,
@@ -96,6 +124,7 @@ impl CopySourceKey {
 
     /// The key, if there is one.
     pub(crate) fn read(&self) -> Result<Option<SseCustomerKey>, Failure> {
+        Algorithm::check(self.sse_c_copy_source, "--sse-c-copy-source")?;
         self.sse_c_copy_source_key.as_ref().map(|key| key.read("--sse-c-copy-source-key")).transpose()
     }
 }

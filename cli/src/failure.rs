@@ -104,7 +104,8 @@ impl Failure {
         ];
         let hopeless = match self {
             Failure::Engine(error) => {
-                error.status().is_some_and(|status| ELSEWHERE.contains(&status))
+                error.is_about_client()
+                    || error.status().is_some_and(|status| ELSEWHERE.contains(&status))
                     || error.code().is_some_and(|code| HOPELESS.contains(&code))
             }
             _ => false,

@@ -28,8 +28,8 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// s3://bucket[/prefix]; without it the buckets are listed
-    #[arg(value_name = "S3_URI", value_parser = S3Uri::parse)]
-    uri: Option<S3Uri>,
+    #[arg(value_name = "S3_URI", value_parser = Place::parse)]
+    uri: Option<Place>,
     /// All keys under the prefix, not one level
     #[arg(long, short)]
     recursive: bool,
@@ -82,8 +82,25 @@ enum Record<'a> {
 /// Runs `ls`.
 pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
     match &arguments.uri {
-        None => buckets(context).await,
-        Some(uri) => objects(context, arguments, uri).await,
+        Some(Place::Bucket(uri)) => objects(context, arguments, uri).await,
+        Some(Place::Service) if arguments.all_versions => {
+            Err(Failure::Usage("--all-versions is for what is in a bucket; name one".to_owned()))
+        }
+        None | Some(Place::Service) => buckets(context).await,
+    }
+}
+
+/// What is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// `s3://`: the buckets, as without it.
+    Service,
+    Bucket(S3Uri),
+}
+
+impl Place {
+    fn parse(text: &str) -> Result<Place, String> {
+        if text == "s3://" { Ok(Place::Service) } else { S3Uri::parse(text).map(Place::Bucket) }
     }
 }
 

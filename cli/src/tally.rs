@@ -162,6 +162,10 @@ impl<'a> Tally<'a> {
             self.record("failed", item, Some(failure.record()));
         }
         self.failed += 1;
+        // What no item would have survived is the command's failure, with the exit code of its own.
+        if matches!(&failure, Failure::Engine(error) if error.is_about_client()) {
+            return self.finish(Some(failure));
+        }
         self.output.failure(&failure);
         self.finish(None)
     }

@@ -151,6 +151,11 @@ async fn abort(context: &Context<'_>, arguments: &Abort) -> Result<Exit, Failure
             tally.done(&item);
             tally.finish(None)
         }
+        Err(error) if is_gone(&error) => {
+            context.output.note(&format!("{}: there is no such upload (any more)", visible(&item.source)));
+            tally.done(&item);
+            tally.finish(None)
+        }
         Err(error) => tally.failed_alone(&item, error.into()),
     }
 }
@@ -181,12 +186,19 @@ async fn abort_listed(context: &Context<'_>, arguments: &Abort, tally: &mut Tall
             }
             match running.next().await {
                 Some((item, Ok(()))) => tally.done(&item),
+                // Completed or aborted by somebody else meanwhile.
+                Some((item, Err(error))) if is_gone(&error) => tally.done(&item),
                 Some((item, Err(error))) => tally.failed(&item, error.into())?,
                 None => break,
             }
         }
     }
     Ok(())
+}
+
+/// Whether there is no such upload, which is what an abort is for.
+fn is_gone(error: &wirespeed::Error) -> bool {
+    error.code() == Some("NoSuchUpload")
 }
 
 fn item(uri: &S3Uri, key: &str, upload_id: &str) -> Item {

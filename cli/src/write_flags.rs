@@ -73,10 +73,19 @@ pub(crate) struct WriteFlags {
     /// Key of KMS: its id, ARN or alias [default: the account's own]
     #[arg(long, value_name = "KEY_ID", requires = "sse", value_parser = header)]
     sse_kms_key_id: Option<String>,
+    /// Encryption context for KMS, a JSON object of texts
+    #[arg(long, value_name = "JSON", requires = "sse", value_parser = json_object)]
+    sse_kms_encryption_context: Option<String>,
+    /// Let the bucket's own key stand between KMS and the object, which saves requests to KMS
+    #[arg(long, requires = "sse")]
+    bucket_key_enabled: bool,
     #[command(flatten)]
     pub(crate) customer_key: CustomerKey,
-    /// Only if there is no such object yet; * is the one value
-    #[arg(long, value_name = "*", num_args = 0..=1, default_missing_value = "*", value_parser = ["*"])]
+    /// Only while the object has this ETag: the one that is read, or the one that is written over
+    #[arg(long, value_name = "ETAG", value_parser = header)]
+    pub(crate) if_match: Option<String>,
+    /// Writing, with *: only if there is no such object yet. Reading: only if its ETag is another than this
+    #[arg(long, value_name = "ETAG", num_args = 0..=1, default_missing_value = "*", value_parser = header)]
     pub(crate) if_none_match: Option<String>,
 }
 
@@ -129,6 +138,11 @@ impl WriteFlags {
         for (name, value) in self.tagging.iter().flat_map(|pairs| &pairs.0) {
             options = options.tag(name, value);
         }
+        let of_kms = self.sse_kms_encryption_context.is_some() || self.bucket_key_enabled;
+        if of_kms && self.sse.as_deref() != Some("aws:kms") {
+            let message = "--sse-kms-encryption-context and --bucket-key-enabled need --sse aws:kms";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         options = match (self.sse.as_deref(), &self.sse_kms_key_id) {
             (None, _) => options,
             (Some("aws:kms"), key) => options.sse_kms(key.clone().unwrap_or_default()),
@@ -137,10 +151,27 @@ impl WriteFlags {
                 return Err(Failure::Usage("--sse-kms-key-id needs --sse aws:kms; AES256 takes no key".to_owned()));
             }
         };
+        if let Some(context) = &self.sse_kms_encryption_context {
+            options = options.sse_kms_context(context);
+        }
+        if self.bucket_key_enabled {
+            options = options.sse_kms_bucket_key(true);
+        }
         if let Some(key) = self.customer_key.read()? {
             options = options.sse_customer_key(key);
         }
-        Ok(if self.if_none_match.is_some() { options.if_none_match_any() } else { options })
+        match (&self.if_match, self.if_none_match.as_deref()) {
+            (None, None) => Ok(options),
+            (Some(etag), None) => Ok(options.if_match(etag)),
+            (None, Some("*")) => Ok(options.if_none_match_any()),
+            (None, Some(_)) => Err(Failure::Usage(
+                "what is written can only be held against the absence of an object: --if-none-match takes no ETag here"
+                    .to_owned(),
+            )),
+            (Some(_), Some(_)) => {
+                Err(Failure::Usage("--if-match and --if-none-match exclude each other on a write".to_owned()))
+            }
+        }
     }
 
     /// Whether a flag describes the object in a way that a copy would otherwise take from its source.
@@ -151,9 +182,13 @@ impl WriteFlags {
             &self.content_disposition,
             &self.content_language,
             &self.cache_control,
-            &self.website_redirect,
         ];
         texts.iter().any(|text| text.is_some()) || self.expires.is_some() || !self.metadata.is_empty()
+    }
+
+    /// Whether an object is only read if its ETag is another.
+    pub(crate) fn asks_for_another(&self) -> bool {
+        self.if_none_match.as_deref().is_some_and(|etag| etag != "*")
     }
 
     /// Whether tags are given.
@@ -164,7 +199,16 @@ impl WriteFlags {
     /// Whether any flag is given that only a write heeds.
     pub(crate) fn writes(&self) -> bool {
         let kept = self.storage_class.is_some() || self.acl.is_some() || self.sse.is_some();
-        self.describes() || self.tags() || kept || self.if_none_match.is_some()
+        let absent = self.if_none_match.is_some() && !self.asks_for_another();
+        self.describes() || self.website_redirect.is_some() || self.tags() || kept || absent
+    }
+}
+
+/// The text of a JSON object of texts.
+fn json_object(text: &str) -> Result<String, String> {
+    match serde_json::from_str::<std::collections::BTreeMap<String, String>>(text) {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("it is no JSON object of texts".to_owned()),
     }
 }
 

@@ -371,3 +371,45 @@ fn a_single_sign_on_token_is_exchanged_for_a_role() {
     assert_eq!(machine.key(&[]), "AKIDSSO");
     assert!(portal.lines()[0].contains("role_name=reader"), "{:?}", portal.lines());
 }
+
+#[test]
+fn a_job_that_nobody_signs_stops_at_its_first_item() {
+    let files = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c", "d"] {
+        fs::write(files.path().join(name), name).unwrap();
+    }
+    let folder = files.path().to_str().unwrap();
+    let file = format!("{folder}/a");
+    for (machine, why, code) in [
+        (Machine::new(), "no credentials were found", 3),
+        (Machine::new().set("AWS_PROFILE", "nobody"), "there is no profile", 2),
+    ] {
+        for arguments in [&["cp", "-r", folder, "s3://bucket/p"][..], &["cp", &file, "s3://bucket/a"]] {
+            let output = machine.run(arguments);
+            let said = text(&output.stderr);
+            let told = said.lines().filter(|line| line.contains(why) && !line.contains("WARN")).count();
+            assert_eq!((told, output.status.code()), (1, Some(code)), "{said}");
+        }
+        assert!(machine.s3.asked().is_empty());
+    }
+}
+
+#[test]
+fn the_services_of_credentials_are_reached_through_the_proxy_and_by_the_bundle() {
+    let web = |machine: Machine| {
+        let machine = machine.file("jwt", "hidden-jwt").set("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/r");
+        let jwt = machine.path("jwt").display().to_string();
+        machine.set("AWS_WEB_IDENTITY_TOKEN_FILE", jwt).set("AWS_REGION", "us-east-1")
+    };
+    let proxy = Stub::start(|_| Some((403, String::new())));
+    let url = proxy.url.replace("http://", "http://user:hidden@");
+    let (error, _) = web(Machine::new()).set("HTTPS_PROXY", url).fails(&[]);
+    assert!(error.contains("the web identity token gave no credentials"), "{error}");
+    let lines = proxy.lines();
+    assert!(!lines.is_empty() && lines.iter().all(|line| line.starts_with("CONNECT sts.")), "{lines:?}");
+
+    let machine = web(Machine::new()).file("ca.pem", "nothing");
+    let bundle = machine.path("ca.pem").display().to_string();
+    let (error, _) = machine.set("AWS_CA_BUNDLE", bundle).fails(&[]);
+    assert!(error.contains("the CA bundle") && error.contains("holds no certificate"), "{error}");
+}

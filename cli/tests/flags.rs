@@ -218,3 +218,134 @@ fn an_upload_that_fails_and_cannot_be_aborted_is_named_with_its_remedy() {
     let error: serde_json::Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
     assert_eq!(error["error"]["upload_id"], "u-1");
 }
+
+#[test]
+fn a_key_in_the_place_of_the_algorithm_is_not_quoted() {
+    let server = Server::start(|_| Some(Answer::new(200, "")));
+    for flags in [["--sse-c", KEY, "--sse-c-key", KEY], ["--sse-c-copy-source", KEY, "--sse-c-copy-source-key", KEY]] {
+        let output = run(&server, &[&["cp", "s3://bucket/a", "s3://bucket/b"], &flags[..]].concat());
+        let shown = text(&output.stderr) + &text(&output.stdout);
+        assert_eq!(output.status.code(), Some(2), "{shown}");
+        assert!(shown.contains("AES256") && !shown.contains(KEY), "{shown}");
+    }
+    let output = run(&server, &["cat", "s3://bucket/a", "--sse-c", KEY]);
+    assert!(!text(&output.stderr).contains(KEY), "{}", text(&output.stderr));
+    assert!(server.lines().is_empty());
+}
+
+#[test]
+fn what_kms_is_told_are_headers_and_needs_kms() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("f");
+    fs::write(&file, "content").unwrap();
+    let server = Server::start(|_| Some(Answer::new(200, "")));
+    let flags = ["--sse-kms-encryption-context", "{\"a\":\"b\"}", "--bucket-key-enabled", "--if-match", "\"e\""];
+    let cp = ["cp", file.to_str().unwrap(), "s3://bucket/k"];
+    done(&run(&server, &[&cp, &flags[..], &["--sse", "aws:kms"]].concat()));
+    let head = server.head("PUT /bucket/k").to_ascii_lowercase();
+    for header in [
+        "x-amz-server-side-encryption-context: eyjhijoiyij9",
+        "x-amz-server-side-encryption-bucket-key-enabled: true",
+        "if-match: \"e\"",
+    ] {
+        assert!(head.contains(&format!("\r\n{header}\r\n")), "no {header} in {head}");
+    }
+    let output = run(&server, &[&cp, &flags[..], &["--sse", "AES256"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let output = run(&server, &[&cp[..], &["--if-none-match", "\"e\""]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_download_can_be_held_against_an_etag() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("new/target");
+    let server = Server::start(|asked| {
+        let is_known = asked.head.to_ascii_lowercase().contains("if-none-match: \"e\"");
+        Some(if is_known { Answer::new(304, "") } else { Answer::part(b"content", asked) })
+    });
+    let target = target.to_str().unwrap();
+    for (verb, number, target) in [("cp", 1, Some(target)), ("cat", 2, None), ("cp", 3, Some("-"))] {
+        let read = |key: &str, flag: &str| {
+            let uri = format!("s3://bucket/{key}{number}");
+            let arguments: Vec<&str> = [verb, &uri].into_iter().chain(target).chain([flag, "\"e\""]).collect();
+            run(&server, &arguments)
+        };
+        let output = read("known", "--if-none-match");
+        assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+        done(&read("held", "--if-match"));
+        let head = server.head(&format!("GET /bucket/held{number}")).to_ascii_lowercase();
+        assert!(head.contains("\r\nif-match: \"e\"\r\n"), "{head}");
+    }
+    let output = run(&server, &["cp", "-r", "s3://bucket/k", target, "--if-match", "x"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_version_that_is_not_there_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("new/target");
+    let server = Server::start(|_| Some(Answer::new(404, "")));
+    let cp = ["cp", "s3://bucket/k", target.to_str().unwrap(), "--version-id", "v"];
+    assert_eq!(run(&server, &cp).status.code(), Some(3));
+    assert!(!folder.path().join("new").exists());
+}
+
+const MARKERS: &str = "<ListBucketResult><IsTruncated>false</IsTruncated>\
+    <Contents><Key>photos/</Key><Size>0</Size></Contents>\
+    <Contents><Key>photos/may/</Key><Size>0</Size></Contents>\
+    <Contents><Key>photos/may/a</Key><Size>3</Size></Contents></ListBucketResult>";
+
+#[test]
+fn a_copy_on_the_server_skips_what_stands_for_a_folder_and_guards_both_buckets() {
+    let server = Server::start(|asked| {
+        Some(match asked.line.split(' ').next() {
+            Some("GET") => Answer::new(200, MARKERS),
+            _ => Answer::new(200, "<CopyObjectResult><ETag>\"e\"</ETag></CopyObjectResult>"),
+        })
+    });
+    let cp = ["cp", "-r", "s3://bucket/photos/", "s3://other"];
+    let flags = ["--website-redirect=/x", "--expected-bucket-owner=123456789012"];
+    let output = run(&server, &[&cp, &flags[..]].concat());
+    done(&output);
+    assert_eq!(text(&output.stderr).matches("stands for a folder").count(), 2, "{}", text(&output.stderr));
+    assert_eq!(server.lines().iter().filter(|line| line.starts_with("PUT")).count(), 1, "{:?}", server.lines());
+    let head = server.head("PUT /other/may/a").to_ascii_lowercase();
+    for header in [
+        "x-amz-website-redirect-location: /x",
+        "x-amz-expected-bucket-owner: 123456789012",
+        "x-amz-source-expected-bucket-owner: 123456789012",
+    ] {
+        assert!(head.contains(&format!("\r\n{header}\r\n")), "no {header} in {head}");
+    }
+    let cp = ["cp", "-r", "s3://bucket/photos/", "s3://third"];
+    done(&run(&server, &[&cp, &flags[..], &["--expected-source-bucket-owner=210987654321"]].concat()));
+    let head = server.head("PUT /third/may/a").to_ascii_lowercase();
+    assert!(head.contains("x-amz-expected-bucket-owner: 123456789012"), "{head}");
+    assert!(head.contains("x-amz-source-expected-bucket-owner: 210987654321"), "{head}");
+    let output = run(&server, &[&cp[..], &["--checksum", "sha256"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}
+
+#[test]
+fn an_upload_that_is_gone_counts_as_aborted() {
+    let listed = "<ListMultipartUploadsResult><IsTruncated>false</IsTruncated><Upload><Key>k</Key>\
+        <UploadId>id</UploadId></Upload></ListMultipartUploadsResult>";
+    let server = Server::start(move |asked| {
+        let is_listing = asked.line.starts_with("GET");
+        Some(if is_listing { Answer::new(200, listed) } else { Answer::refusal(404, "NoSuchUpload") })
+    });
+    done(&run(&server, &["uploads", "abort", "s3://bucket/k"]));
+    done(&run(&server, &["uploads", "abort", "s3://bucket/k", "--upload-id", "id"]));
+}
+
+#[test]
+fn the_bare_scheme_lists_the_buckets() {
+    let buckets = "<ListAllMyBucketsResult><Buckets><Bucket><Name>mine</Name></Bucket></Buckets>\
+        </ListAllMyBucketsResult>";
+    let server = Server::start(move |_| Some(Answer::new(200, buckets)));
+    let output = run(&server, &["ls", "s3://"]);
+    done(&output);
+    assert!(text(&output.stdout).contains("mine"));
+    assert_eq!(run(&server, &["ls", "s3:///key"]).status.code(), Some(2));
+}

@@ -463,6 +463,9 @@ impl ClientBuilder {
             region: is_decided("region").then(|| config.region.clone()),
             use_fips: config.use_fips_endpoint,
             use_dual_stack: config.use_dualstack_endpoint,
+            https_proxy: config.https_proxy.clone(),
+            no_proxy: config.no_proxy.clone(),
+            ca_bundle: config.ca_bundle.clone(),
         };
         let source = credentials.unwrap_or(CredentialsSource::Default);
         let identity = source.identity(settings, Arc::clone(&variable))?;

@@ -82,6 +82,7 @@ struct Inner {
     attempts: u32,
     elapsed: Duration,
     upload_id: Option<String>,
+    about_client: bool,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -143,6 +144,18 @@ impl Error {
         self
     }
 
+    /// The client's settings or credentials are at fault, whatever was asked for.
+    pub(crate) fn about_client(mut self) -> Error {
+        self.0.about_client = true;
+        self
+    }
+
+    /// Whether the client's own settings or credentials are at fault (none were found, the profile is
+    /// missing or malformed): nothing was sent, and every other request would fail alike.
+    pub fn is_about_client(&self) -> bool {
+        self.0.about_client
+    }
+
     /// What went wrong, as a program would branch on it.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind.unwrap_or(ErrorKind::Protocol)
@@ -191,6 +204,10 @@ impl Error {
     /// The id of a multipart upload that may still exist because aborting it failed too.
     pub fn upload_id(&self) -> Option<&str> {
         self.0.upload_id.as_deref()
+    }
+
+    pub(crate) fn hint(&self) -> Option<&'static str> {
+        self.0.hint
     }
 
     /// The bare message, without context or advice.

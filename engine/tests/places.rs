@@ -174,6 +174,63 @@ async fn a_refusal_by_a_clock_that_agrees_is_not_tried_again() {
     assert_eq!(script.asked().len(), 1);
 }
 
+#[tokio::test]
+async fn a_refusal_for_other_reasons_never_shifts_the_clock() {
+    // A server whose date is wrong, and which looks at no signature's time.
+    let script = Script::start(|asked| match asked.method() {
+        "PUT" => ok(),
+        _ => {
+            let body = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
+            answer(403, &format!("Date: {}\r\n", date(86_400).1), body)
+        }
+    });
+    let client = signing(&script).build().unwrap();
+    let error = client.get("bucket", "key").buffer().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Denied);
+    assert_eq!(script.asked().len(), 1, "it is not the clock");
+    client.put("bucket", "key").bytes("x").await.unwrap();
+    assert!(off(&script.asked()[1], SystemTime::now()) < 60);
+}
+
+#[tokio::test]
+async fn a_correction_of_the_clock_that_does_not_help_is_dropped() {
+    let script = Script::start(|asked| match asked.method() {
+        "PUT" => ok(),
+        _ => {
+            let body = "<Error><Code>SignatureDoesNotMatch</Code><Message>It does not match.</Message></Error>";
+            answer(403, &format!("Date: {}\r\n", date(86_400).1), body)
+        }
+    });
+    let client = signing(&script).build().unwrap();
+    client.get("bucket", "key").buffer().await.unwrap_err();
+    assert_eq!(script.asked().len(), 2);
+    client.put("bucket", "key").bytes("x").await.unwrap();
+    assert!(off(&script.asked()[2], SystemTime::now()) < 60);
+}
+
+#[tokio::test]
+async fn a_head_that_is_refused_without_a_word_does_not_blame_the_region_that_is_right() {
+    for header in ["", "x-amz-bucket-region: us-east-1\r\n"] {
+        let head = format!("HTTP/1.1 400 X\r\nContent-Length: 300\r\n{header}\r\n");
+        let script = Script::start(move |_| vec![Act::Send(head.clone().into_bytes())]);
+        let error = signing(&script).build().unwrap().head("bucket", "key").await.unwrap_err().to_string();
+        assert!(error.contains("did not say why") && error.contains("expired") && error.contains("SSE-C"), "{error}");
+        assert!(!error.contains("us-east-1"), "{error}");
+        assert_eq!(script.asked().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_refused_says_so_with_status_and_code() {
+    let script = Script::start(|_| {
+        answer(403, "", "<Error><Code>AccessDenied</Code><Message>No session for you.</Message></Error>")
+    });
+    let client = signing(&script).set("express_sessions", "always").unwrap().build().unwrap();
+    let error = client.put(DIRECTORY, "key").bytes("x").await.unwrap_err();
+    assert_eq!((error.status(), error.code()), (Some(403), Some("AccessDenied")), "{error}");
+    assert_eq!(error.to_string().matches("HTTP 403").count(), 1, "{error}");
+}
+
 const DIRECTORY: &str = "data--use1-az4--x-s3";
 
 /// A server of directory buckets whose sessions last this long, and how many it opened.
@@ -314,4 +371,39 @@ async fn a_directory_bucket_of_a_server_that_checks_sessions_takes_every_verb() 
     client.delete(DIRECTORY, "large").await.unwrap();
     client.delete(DIRECTORY, "copied").await.unwrap();
     assert_eq!(origin.stats().count(Verb::CreateSession), 2);
+}
+
+#[tokio::test]
+async fn a_bucket_that_is_made_or_gone_after_a_lost_answer_is_no_failure() {
+    for (method, code) in [("PUT", "BucketAlreadyOwnedByYou"), ("DELETE", "NoSuchBucket")] {
+        for lost in [true, false] {
+            let asked_before = AtomicUsize::new(0);
+            let script = Script::start(move |_| match asked_before.fetch_add(1, Ordering::SeqCst) {
+                0 if lost => answer(500, "", "<Error><Code>InternalError</Code></Error>"),
+                _ => answer(409, "", &format!("<Error><Code>{code}</Code></Error>")),
+            });
+            let client = signing(&script).build().unwrap();
+            let result = match method {
+                "PUT" => client.create_bucket("bucket").await,
+                _ => client.delete_bucket("bucket").await,
+            };
+            assert_eq!(result.is_ok(), lost, "{method} {result:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_customers_key_is_sent_over_plain_http_to_this_machine_only() {
+    let script = Script::start(|_| ok());
+    let key = wirespeed::SseCustomerKey::new(&[7; 32]).unwrap();
+    signing(&script).build().unwrap().head("bucket", "key").sse_customer_key(key.clone()).await.unwrap();
+    let far = wirespeed::Client::builder()
+        .endpoint_url(format!("http://0.0.0.0:{}", script.endpoint.rsplit(':').next().unwrap()))
+        .credentials(Credentials::new("AKID", "hidden-secret"))
+        .build()
+        .unwrap();
+    let error = far.head("bucket", "key").sse_customer_key(key).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Config);
+    assert!(error.to_string().contains("https://"), "{error}");
+    assert_eq!(script.asked().len(), 1);
 }

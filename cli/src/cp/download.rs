@@ -38,13 +38,25 @@ pub(super) async fn one(
     let bar = Bar::show(context.output, &progress, &Expected::one_of_unknown_size());
     let outcome = match &arguments.version_id {
         Some(version) => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
             if let Some(folder) = parent {
+                // No folder is made for what is not there.
+                let key = arguments.write.customer_key.read()?;
+                if let Err(error) = head(context, &arguments.access, uri, Some(version), key).await {
+                    drop(bar);
+                    return tally.failed_alone(&item, error.into());
+                }
                 fs::create_dir_all(folder).map_err(|source| Failure::local("make the folder", folder, source))?;
             }
             let mut get = arguments.access.on(context.client.get(&uri.bucket, &uri.key)).version(version);
             if let Some(key) = arguments.write.customer_key.read()? {
                 get = get.sse_customer_key(key);
+            }
+            if let Some(etag) = &arguments.write.if_match {
+                get = get.if_match(etag);
+            }
+            if let Some(etag) = &arguments.write.if_none_match {
+                get = get.if_none_match(etag);
             }
             Some(get.progress(progress).file(path).await)
         }
@@ -110,7 +122,13 @@ pub(super) async fn head(
 }
 
 fn getter(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) -> Result<GetMany, Failure> {
-    let get = arguments.access.on(context.client.get_many(&uri.bucket));
+    let mut get = arguments.access.on(context.client.get_many(&uri.bucket));
+    if let Some(etag) = &arguments.write.if_match {
+        get = get.if_match(etag);
+    }
+    if let Some(etag) = &arguments.write.if_none_match {
+        get = get.if_none_match(etag);
+    }
     Ok(match arguments.write.customer_key.read()? {
         Some(key) => get.sse_customer_key(key),
         None => get,

@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use wirespeed::{Copy, CopyDirective, CopyOutcome, ListedObject, Progress, PutOptions, SseCustomerKey};
 
 use super::{Arguments, CopyProps, download, under_its_name};
+use crate::access::Access;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::progress::{Bar, Expected};
@@ -25,6 +26,8 @@ struct Copying<'a> {
     metadata: CopyDirective,
     tags: CopyDirective,
     source_key: Option<SseCustomerKey>,
+    /// Who pays for what is asked of the source, and who must own it.
+    source_access: Access,
 }
 
 impl<'a> Copying<'a> {
@@ -46,7 +49,12 @@ impl<'a> Copying<'a> {
             _ => CopyDirective::Replace,
         };
         let options = write.given(&arguments.access)?;
-        Ok(Copying { context, arguments, options, metadata, tags, source_key: copy.source_key.read()? })
+        let mut source_access = arguments.access.clone();
+        if let Some(owner) = &copy.expected_source_bucket_owner {
+            source_access.expected_bucket_owner = Some(owner.clone());
+        }
+        let source_key = copy.source_key.read()?;
+        Ok(Copying { context, arguments, options, metadata, tags, source_key, source_access })
     }
 
     fn copy(&self, from: &S3Uri, to: &S3Uri, size: Option<u64>, progress: &Progress) -> Copy {
@@ -63,6 +71,9 @@ impl<'a> Copying<'a> {
         }
         if let Some(key) = &self.source_key {
             copy = copy.source_sse_customer_key(key.clone());
+        }
+        if let Some(owner) = &self.source_access.expected_bucket_owner {
+            copy = copy.source_expected_owner(owner);
         }
         if let Some(bytes) = size {
             copy = copy.source_size(bytes);
@@ -84,7 +95,7 @@ pub(super) async fn one(
     let mut item = Item { source: from.to_string(), destination: Some(to.to_string()), ..Item::default() };
     if arguments.dryrun {
         let (version, key) = (arguments.version_id.as_deref(), copying.source_key);
-        return match download::head(context, &arguments.access, from, version, key).await {
+        return match download::head(context, &copying.source_access, from, version, key).await {
             Ok(info) => {
                 item.size = Some(info.size);
                 tally.would(&item);
@@ -135,7 +146,7 @@ async fn copy_pages(
     let Copying { context, arguments, .. } = copying;
     let (progress, expected) = (Progress::default(), Expected::default());
     let _bar = (!arguments.dryrun).then(|| Bar::show(context.output, &progress, &expected));
-    let mut pages = arguments.access.on(context.client.list(&source.bucket)).prefix(&source.key).pages();
+    let mut pages = copying.source_access.on(context.client.list(&source.bucket)).prefix(&source.key).pages();
     let at_a_time = context.client.config().concurrency;
     let (mut found, mut listed, mut any) = (VecDeque::<ListedObject>::new(), false, false);
     let mut running = FuturesUnordered::new();
@@ -158,9 +169,18 @@ async fn copy_pages(
         tokio::select! {
             page = pages.next(), if !listed && found.is_empty() => match page {
                 Some(page) => {
-                    found.extend(page?.objects);
-                    any |= !found.is_empty();
-                    found.iter().for_each(|object| expected.add(object.size));
+                    for object in page?.objects {
+                        any = true;
+                        let relative = object.key.strip_prefix(&source.key).unwrap_or(&object.key);
+                        // As for a download: what a console makes for a folder is none of its content.
+                        if object.size == 0 && (relative.is_empty() || relative.ends_with('/')) {
+                            let marker = source.with_key(&object.key).to_string();
+                            tally.skipped(&marker, "an empty object that stands for a folder");
+                            continue;
+                        }
+                        expected.add(object.size);
+                        found.push_back(object);
+                    }
                 }
                 None => {
                     listed = true;

@@ -16,6 +16,8 @@ pub(super) const PROFILE_KEYS: &[(&str, &[&str])] = &[
     ("use_dualstack_endpoint", &["use_dualstack_endpoint", "s3.use_dualstack_endpoint"]),
     ("use_fips_endpoint", &["use_fips_endpoint"]),
     ("use_accelerate_endpoint", &["s3.use_accelerate_endpoint"]),
+    ("ca_bundle", &["ca_bundle"]),
+    ("max_attempts", &["max_attempts"]),
 ];
 
 /// One setting: its names, its meaning, and how it is read and shown.

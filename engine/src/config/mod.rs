@@ -24,6 +24,9 @@ const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
+/// AWS's switch by which URLs of the environment and of profiles do not count.
+const IGNORE_URLS: &str = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
+
 /// More requests in flight than any network has use for.
 pub(crate) const MOST_CONCURRENCY: usize = 10_000;
 
@@ -68,6 +71,11 @@ impl ProxyUrl {
         }
         if uri.host().is_none_or(str::is_empty) {
             return Err("it names no host".to_owned());
+        }
+        let authority = uri.authority().map_or("", http::uri::Authority::as_str);
+        let after_user = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        if uri.port_u16().is_none() && uri.host() != Some(after_user) {
+            return Err("its port is not one".to_owned());
         }
         Ok(ProxyUrl(url))
     }
@@ -247,7 +255,13 @@ impl Config {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Vec<&'static str>> {
         let mut taken = Vec::new();
+        let ignores_urls = variable(IGNORE_URLS).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         for key in CONFIG_KEYS.iter().filter(|key| !is_set(key.name)) {
+            if key.name == "endpoint_url" && ignores_urls {
+                // Decided: a profile's URL is ignored as well.
+                taken.push(key.name);
+                continue;
+            }
             let found =
                 key.environment.iter().find_map(|name| Some((name, variable(name).filter(|value| !value.is_empty())?)));
             if let Some((name, value)) = found {

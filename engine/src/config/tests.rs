@@ -39,6 +39,8 @@ fn a_profile_decides_what_nothing_else_did() {
         "services.s3.endpoint_url" => Some("http://h:2".to_owned()),
         "s3.addressing_style" => Some("virtual".to_owned()),
         "use_fips_endpoint" => Some("True".to_owned()),
+        "ca_bundle" => Some("/ca.pem".to_owned()),
+        "max_attempts" => Some("3".to_owned()),
         _ => None,
     };
     config.fill_from_profile(|name| name == "region", property, "the profile p").unwrap();
@@ -46,6 +48,7 @@ fn a_profile_decides_what_nothing_else_did() {
     assert_eq!(config.endpoint_url.as_deref(), Some("http://h:2"));
     assert_eq!(config.addressing_style, AddressingStyle::Virtual);
     assert!(config.use_fips_endpoint);
+    assert_eq!((config.ca_bundle, config.max_attempts), (Some("/ca.pem".into()), 3));
     let wrong = |name: &str| (name == "s3.addressing_style").then(|| "round".to_owned());
     let error = Config::default().fill_from_profile(|_| false, wrong, "the profile p").unwrap_err().to_string();
     assert!(error.contains("s3.addressing_style of the profile p cannot be \"round\""), "{error}");
@@ -74,4 +77,20 @@ fn a_bad_value_names_the_variable_and_what_it_may_be() {
     assert!(error.contains("from 1 to 10000"), "{error}");
     assert!(config.set("part_size", "8 quarks").is_err());
     assert!(config.set("no_such", "1").unwrap_err().to_string().contains("part_size"));
+}
+
+#[test]
+fn configured_urls_are_ignored_where_the_environment_says_so_and_named_ones_are_not() {
+    let variable = |name: &str| match name {
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS" => Some("true".to_owned()),
+        "AWS_ENDPOINT_URL_S3" => Some("http://h:1".to_owned()),
+        _ => None,
+    };
+    let mut config = Config::default();
+    let taken = config.fill_from_environment(|_| false, variable).unwrap();
+    assert_eq!(config.endpoint_url, None);
+    assert!(taken.contains(&"endpoint_url"), "a profile does not decide it either");
+    config.set("endpoint_url", "http://h:2").unwrap();
+    config.fill_from_environment(|name| name == "endpoint_url", variable).unwrap();
+    assert_eq!(config.endpoint_url.as_deref(), Some("http://h:2"));
 }

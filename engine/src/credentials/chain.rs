@@ -21,7 +21,7 @@ use aws_credential_types::provider::error::CredentialsError;
 
 use super::identity::{Load, LoadFailure, Loaded, Loading};
 use super::reason::reason;
-use super::{ChainSettings, Credentials, Profile, Variable, usable};
+use super::{ChainSettings, Credentials, Profile, Variable, usable, way};
 use crate::error::{Error, ErrorKind};
 
 /// A profile may ask for a role by way of a token service, or start a process that asks a person.
@@ -62,7 +62,7 @@ impl Chain {
             let source = format!("the profile {profile_name}");
             return Ok(Loaded { credentials, expires_at: None, fetched_at: None, in_session: false, source });
         }
-        let config = self.provider_config(&profile);
+        let config = self.provider_config(&profile)?;
         if profile.has_credentials()
             && let Some(files) = profile.files()
         {
@@ -108,7 +108,7 @@ impl Chain {
             Err(why) => format!("instance metadata: {why}"),
         });
         let message = format!("no credentials were found; tried {}", tried.join("; "));
-        Err(LoadFailure { kind: ErrorKind::Denied, message, hint: Some(HINT) })
+        Err(LoadFailure { kind: ErrorKind::Denied, message, hint: Some(HINT), refusal: None })
     }
 
     /// The instance's metadata service: the one provider that nothing need be set up for, so that its
@@ -135,14 +135,15 @@ impl Chain {
         }
     }
 
-    fn provider_config(&self, profile: &Profile) -> ProviderConfig {
+    fn provider_config(&self, profile: &Profile) -> Result<ProviderConfig, LoadFailure> {
         let region = self.settings.region.clone().or_else(|| profile.property("region"));
         let says_yes = |name: &str| profile.property(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
-        ProviderConfig::without_region()
+        let config = ProviderConfig::without_region()
             .with_behavior_version(Some(BehaviorVersion::latest()))
             .with_region(Some(Region::new(region.unwrap_or_else(|| "us-east-1".to_owned()))))
             .with_use_fips(Some(self.settings.use_fips || says_yes("use_fips_endpoint")))
-            .with_use_dual_stack(Some(self.settings.use_dual_stack || says_yes("use_dualstack_endpoint")))
+            .with_use_dual_stack(Some(self.settings.use_dual_stack || says_yes("use_dualstack_endpoint")));
+        way::onto(config, &self.settings, profile).map_err(from_error)
     }
 
     fn is_set(&self, name: &str) -> bool {
@@ -185,6 +186,7 @@ impl Asked {
             kind,
             message: format!("{} gave no credentials: {why}", self.name),
             hint: Some("check its settings (for SSO: aws sso login), or give credentials in another way"),
+            refusal: None,
         }
     }
 }
@@ -206,7 +208,7 @@ fn loaded(found: &aws_credential_types::Credentials, source: &str) -> Result<Loa
 }
 
 fn from_error(error: Error) -> LoadFailure {
-    LoadFailure { kind: error.kind(), message: error.to_string(), hint: None }
+    LoadFailure { kind: error.kind(), message: error.to_string(), hint: None, refusal: None }
 }
 
 /// Whether this machine says that it is one of EC2's, or does not say. The vendor is that of the DMI

@@ -29,6 +29,16 @@ impl Clock {
         }
     }
 
+    /// The correction did not help: what a server says of its time may be wrong.
+    pub(crate) fn forget_correction(&self) {
+        self.ahead.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether it is corrected.
+    pub(crate) fn is_corrected(&self) -> bool {
+        self.ahead.load(Ordering::Relaxed) != 0
+    }
+
     /// A request signed for `signed_at` was refused at the server's time `server`: whether it is worth
     /// another try, because the clock is corrected now.
     pub(crate) fn correct(&self, server: SystemTime, signed_at: SystemTime) -> bool {
@@ -90,6 +100,8 @@ mod tests {
         // What was signed before the correction is tried again, what was signed after it is not.
         assert!(clock.correct(server, signed_at));
         assert!(!clock.correct(server, clock.now()));
+        clock.forget_correction();
+        assert!(seconds_between(clock.now(), SystemTime::now()).abs() <= 1);
     }
 
     #[test]

@@ -60,11 +60,24 @@ pub(crate) struct LoadFailure {
     pub(crate) kind: ErrorKind,
     pub(crate) message: String,
     pub(crate) hint: Option<&'static str>,
+    /// What S3 itself said, where it was asked.
+    pub(crate) refusal: Option<Refused>,
+}
+
+/// An answer of S3's by which credentials were refused.
+#[derive(Debug, Clone)]
+pub(crate) struct Refused {
+    pub(crate) status: u16,
+    pub(crate) code: Option<String>,
+    pub(crate) request_id: Option<String>,
 }
 
 impl LoadFailure {
     pub(crate) fn error(&self) -> Error {
-        let error = Error::new(self.kind, self.message.clone());
+        let mut error = Error::new(self.kind, self.message.clone());
+        if let Some(Refused { status, code, request_id }) = self.refusal.clone() {
+            error = error.with_response(status, code, request_id);
+        }
         match self.hint {
             Some(hint) => error.with_hint(hint),
             None => error,
@@ -197,6 +210,9 @@ impl Identity {
         if self.generation() != generation {
             return true;
         }
+        if self.loader.is_none() {
+            return false;
+        }
         let Some(before) = self.current.load_full() else { return false };
         match self.fetch(generation, now).await {
             Ok(current) => current.credentials != before.credentials,
@@ -309,6 +325,7 @@ fn nothing_to_load() -> LoadFailure {
         kind: ErrorKind::Denied,
         message: "these credentials cannot be replaced: they were given as they are".to_owned(),
         hint: Some("get new credentials, and give those"),
+        refusal: None,
     }
 }
 
@@ -317,6 +334,7 @@ fn expired_already(loaded: &Loaded) -> LoadFailure {
         kind: ErrorKind::Denied,
         message: format!("the credentials from {} have expired already", loaded.source),
         hint: Some("get new ones (for SSO: aws sso login), and check this machine's clock"),
+        refusal: None,
     }
 }
 

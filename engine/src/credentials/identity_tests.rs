@@ -26,11 +26,15 @@ impl Load for Stub {
             let _open = self.gate.acquire().await;
             if self.fails.load(Ordering::SeqCst) {
                 let message = "the service is away".to_owned();
-                return Err(LoadFailure { kind: ErrorKind::Timeout, message, hint: None });
+                return Err(LoadFailure { kind: ErrorKind::Timeout, message, hint: None, refusal: None });
             }
             Ok(Loaded {
                 credentials: Credentials::new(format!("KEY{number}"), "secret"),
-                expires_at: self.life.map(|life| SystemTime::now() + life),
+                // What has no life left ended before: clocks are read at slightly different moments.
+                expires_at: self.life.map(|life| match life {
+                    Duration::ZERO => SystemTime::now() - Duration::from_secs(1),
+                    life => SystemTime::now() + life,
+                }),
                 fetched_at: None,
                 in_session: false,
                 source: "a stub".to_owned(),

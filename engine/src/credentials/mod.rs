@@ -16,14 +16,19 @@ mod clock;
 mod identity;
 mod profile;
 mod reason;
+mod way;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use zeroize::Zeroize as _;
+
 pub(crate) use clock::{Clock, TOLERATED, describe, seconds_between};
-pub(crate) use identity::{Identity, Load, LoadFailure, Loaded, Loading};
+pub(crate) use identity::{Identity, Load, LoadFailure, Loaded, Loading, Refused};
 pub(crate) use profile::Profile;
 
+use crate::config::ProxyUrl;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Looks up an environment variable: a parameter, so that tests need not change the process's own.
@@ -51,6 +56,14 @@ impl Credentials {
     pub fn with_session_token(mut self, session_token: impl Into<String>) -> Self {
         self.session_token = Some(session_token.into());
         self
+    }
+}
+
+/// What is no longer used should not be found in a memory dump.
+impl Drop for Credentials {
+    fn drop(&mut self) {
+        self.secret_access_key.zeroize();
+        self.session_token.zeroize();
     }
 }
 
@@ -86,6 +99,11 @@ pub(crate) struct ChainSettings {
     pub(crate) use_fips: bool,
     /// Whether they are reached by names that have IPv6 addresses too.
     pub(crate) use_dual_stack: bool,
+    /// The proxy that leads to them, and what goes straight all the same.
+    pub(crate) https_proxy: Option<ProxyUrl>,
+    pub(crate) no_proxy: Option<String>,
+    /// The certificate authorities to trust; else the profile's, else the system's.
+    pub(crate) ca_bundle: Option<PathBuf>,
 }
 
 impl CredentialsSource {

@@ -127,7 +127,7 @@ impl Profile {
         Some(Credentials {
             access_key_id: id.to_owned(),
             secret_access_key: secret.to_owned(),
-            session_token: self.sections.get("aws_session_token").map(str::to_owned),
+            session_token: self.sections.get("aws_session_token").filter(|token| !token.is_empty()).map(str::to_owned),
         })
     }
 
@@ -242,6 +242,9 @@ mod tests {
     async fn keys_are_the_profiles_unless_it_names_another_source() {
         let credentials = b"[default]\naws_access_key_id = A\naws_secret_access_key = s\naws_session_token = t\n\
             [role]\naws_access_key_id = A\naws_secret_access_key = s\nrole_arn = arn:aws:iam::1:role/r\nsource_profile = default\n";
+        let files =
+            Files::new(b"", b"[default]\naws_access_key_id = A\naws_secret_access_key = s\naws_session_token =\n");
+        assert_eq!(files.read(None).await.unwrap().keys(), Some(Credentials::new("A", "s")), "an empty token is none");
         let files = Files::new(b"", credentials);
         let keys = files.read(None).await.unwrap().keys().unwrap();
         assert_eq!(keys, Credentials::new("A", "s").with_session_token("t"));

@@ -67,6 +67,7 @@ impl Endpoint {
     pub(crate) fn new(config: &Config) -> Result<Endpoint> {
         let server = match config.endpoint_url.as_deref() {
             Some(url) => {
+                refuse_names_of_aws(config)?;
                 let (authority, base_path) = read_url(url)?;
                 Server::Custom { authority, base_path }
             }
@@ -158,6 +159,23 @@ impl Endpoint {
             Some(_) if self.style == AddressingStyle::Virtual => (format!("{bucket}.{host}"), String::new()),
             Some(_) => (host.to_owned(), format!("/{bucket}")),
         })
+    }
+}
+
+/// Refuses settings that choose among AWS's host names where a URL names the host: whoever asks for FIPS
+/// must not be served without it.
+fn refuse_names_of_aws(config: &Config) -> Result<()> {
+    let chosen = [
+        ("use_fips_endpoint", config.use_fips_endpoint),
+        ("use_dualstack_endpoint", config.use_dualstack_endpoint),
+        ("use_accelerate_endpoint", config.use_accelerate_endpoint),
+    ];
+    match chosen.into_iter().find(|(_, is_set)| *is_set) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let message = format!("{name} chooses among the host names of AWS, and an endpoint URL is given");
+            Err(Error::new(ErrorKind::Config, message).with_hint("turn it off, or leave the endpoint URL out"))
+        }
     }
 }
 

@@ -170,3 +170,14 @@ fn keys_that_cannot_exist_are_refused() {
     assert!(check_key(&"k".repeat(1025)).is_err());
     assert!(check_key("../e").is_ok());
 }
+
+#[test]
+fn settings_for_aws_alone_are_refused_by_name_beside_a_url() {
+    for name in ["use_fips_endpoint", "use_dualstack_endpoint", "use_accelerate_endpoint"] {
+        let mut config = Config { endpoint_url: Some("https://s3.example.com".into()), ..Config::default() };
+        config.set(name, "true").unwrap();
+        let error = Endpoint::new(&config).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Config);
+        assert!(error.to_string().contains(name), "{error}");
+    }
+}

@@ -19,8 +19,8 @@ pub(crate) enum NetFailure {
     TimedOut { during: &'static str, after: Duration },
     /// The server did not prove who it is, or TLS with it failed.
     Tls { host: String, error: rustls::Error },
-    /// The proxy on the way would not let the request through.
-    Proxy { proxy: String, why: String },
+    /// The proxy on the way would not let the request through; whether it may another time.
+    Proxy { proxy: String, why: String, may_pass: bool },
     /// There is nothing to check a server's certificate against.
     Trust(String),
     /// The server's answer is not HTTP/1.1 as this engine accepts it.
@@ -53,7 +53,7 @@ impl fmt::Display for NetFailure {
                 write!(f, "timed out while {during}: nothing moved for {:.1} s", after.as_secs_f64())
             }
             NetFailure::Tls { host, error } => write!(f, "{}", tls_meaning(host, error)),
-            NetFailure::Proxy { proxy, why } => write!(f, "the proxy {proxy} is in the way: {why}"),
+            NetFailure::Proxy { proxy, why, .. } => write!(f, "the proxy {proxy} is in the way: {why}"),
             NetFailure::Trust(why) => f.write_str(why),
             NetFailure::Malformed(what) => write!(f, "the server's answer is malformed: {what}"),
         }

@@ -22,6 +22,6 @@ mod watchdog;
 
 pub(crate) use bucket_name::{check_bucket, is_directory_bucket};
 pub(crate) use connection::{BodyLeft, Connection};
-pub(crate) use endpoint::{Endpoint, Location, check_key, region_of_host};
+pub(crate) use endpoint::{Authority, Endpoint, Location, check_key, region_of_host};
 pub(crate) use failure::NetFailure;
 pub(crate) use pool::ConnectionPool;

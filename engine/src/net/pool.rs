@@ -78,6 +78,11 @@ impl ConnectionPool {
         }
     }
 
+    /// Trusts the authorities in this file, which a profile names, where nobody named others.
+    pub(crate) fn fill_bundle(&self, path: &std::path::Path) {
+        self.trust.fill_bundle(path);
+    }
+
     /// How many connections have been made.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
@@ -175,7 +180,7 @@ impl ConnectionPool {
     }
 
     async fn try_addresses(&self, authority: &Authority) -> Result<TcpStream, NetFailure> {
-        let addresses = self.addresses.addresses(authority).await?;
+        let addresses = self.in_time("looking up the name", self.addresses.addresses(authority)).await?;
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
         // One address that swallows packets must not use up the time of the others.
         let patience = (self.timeouts.connect / count).max(LEAST_PATIENCE.min(self.timeouts.connect));

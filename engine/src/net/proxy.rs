@@ -47,7 +47,8 @@ impl Proxy {
     /// Asks for the tunnel. The caller bounds its time.
     pub(super) async fn tunnel(&self, server: &Authority, stream: &mut TcpStream) -> Result<(), NetFailure> {
         const DURING: &str = "asking the proxy for a tunnel";
-        let refused = |why: String| NetFailure::Proxy { proxy: self.authority.to_string(), why };
+        let said = |why: String, may_pass| NetFailure::Proxy { proxy: self.authority.to_string(), why, may_pass };
+        let refused = |why: String| said(why, false);
         let mut request = format!("CONNECT {server} HTTP/1.1\r\nHost: {server}\r\n").into_bytes();
         if let Some(authorization) = &self.authorization {
             request.extend_from_slice(b"Proxy-Authorization: ");
@@ -67,6 +68,7 @@ impl Proxy {
                         200..300 if length == answer.len() => Ok(()),
                         200..300 => Err(refused("it speaks before it is spoken to".to_owned())),
                         407 => Err(refused("it wants a user name and password (HTTP 407)".to_owned())),
+                        500.. => Err(said(format!("it could not make the tunnel (HTTP {status})"), true)),
                         _ => Err(refused(format!("it refused the tunnel (HTTP {status})"))),
                     };
                 }
@@ -75,7 +77,7 @@ impl Proxy {
             }
             let received = stream.read_buf(&mut answer).await.map_err(|error| NetFailure::broken(DURING, error))?;
             if received == 0 {
-                return Err(refused("it closed the connection instead of answering".to_owned()));
+                return Err(said("it closed the connection instead of answering".to_owned(), true));
             }
         }
     }

@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use crate::sync::atomic::{AtomicI64, Ordering};
+use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 const QUOTA: i64 = 500;
 const RETRY_COST: i64 = 5;
@@ -39,13 +39,18 @@ pub(crate) enum Retry {
 }
 
 pub(crate) struct RetryPolicy {
-    max_attempts: u32,
+    max_attempts: AtomicU32,
     tokens: AtomicI64,
 }
 
 impl RetryPolicy {
     pub(crate) fn new(max_attempts: u32) -> RetryPolicy {
-        RetryPolicy { max_attempts, tokens: AtomicI64::new(QUOTA) }
+        RetryPolicy { max_attempts: AtomicU32::new(max_attempts), tokens: AtomicI64::new(QUOTA) }
+    }
+
+    /// What a profile says, once it has been read.
+    pub(crate) fn set_max_attempts(&self, attempts: u32) {
+        self.max_attempts.store(attempts, Ordering::Relaxed);
     }
 
     /// How long to wait before attempt `attempts + 1`, or `None` to give up after `attempts`.
@@ -57,7 +62,7 @@ impl RetryPolicy {
             Retry::AfterTimeout => (TIMEOUT_COST, FIRST_CAP, Duration::ZERO),
             Retry::Throttled(asked) => (RETRY_COST, FIRST_THROTTLED_CAP, asked.unwrap_or_default()),
         };
-        if attempts >= self.max_attempts || !self.take(cost) {
+        if attempts >= self.max_attempts.load(Ordering::Relaxed) || !self.take(cost) {
             return None;
         }
         let doublings = attempts.saturating_sub(1).min(16);

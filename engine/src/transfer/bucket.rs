@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::lost_answer::LostAnswer;
 use super::options::sent_by_await;
 use super::pages::{Marker, Pages};
 use super::place::Place;
+use super::refusal::Failure;
 use super::request::{Call, Subject, head_only, sha256};
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::is_directory_bucket;
@@ -23,13 +25,24 @@ pub(crate) async fn create(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     let mut body = Vec::new();
     write_create_bucket(&mut body, &engine.region().await.map_err(|error| subject.explain(error))?);
     let call = Call { body: &body, payload: sha256(&body), ..Call::new(Method::Put) };
-    engine.ask(&subject, &call, ANSWER_BYTES, |_| (), head_only).await
+    engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), head_only, done_before("BucketAlreadyOwnedByYou")).await
 }
 
 pub(crate) async fn delete(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     engine.keep_house();
     let subject = itself(engine, "delete bucket", bucket).await?;
-    engine.ask(&subject, &Call::new(Method::Delete), ANSWER_BYTES, |_| (), head_only).await
+    let call = Call::new(Method::Delete);
+    engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), head_only, done_before("NoSuchBucket")).await
+}
+
+/// What a refusal with this code means after an attempt whose answer was lost: that one had worked.
+fn done_before(code: &str) -> impl FnMut(&Failure) -> Option<()> {
+    let mut lost = LostAnswer::default();
+    move |failure| {
+        let done = lost.happened() && failure.error.code() == Some(code);
+        lost.note(failure);
+        done.then_some(())
+    }
 }
 
 /// The bucket as a thing to be made or removed. AWS keeps directory buckets and access points behind

@@ -64,7 +64,11 @@ impl StartedUpload {
             let call = Call { query: &[("uploads", "")], headers: &headers, ..Call::new(Method::Post) };
             let mut lost = LostAnswer::default();
             let parse = |answer: Vec<u8>, ()| parse_initiate_multipart(&answer);
-            let started = engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), parse, &mut lost).await;
+            let note = |failure: &Failure| {
+                lost.note(failure);
+                None
+            };
+            let started = engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), parse, note).await;
             if lost.happened() {
                 // Its id is not known, and an upload of the same key may be somebody else's.
                 let (bucket, key) = (&*subject.bucket, subject.key.as_str());

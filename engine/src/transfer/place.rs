@@ -16,7 +16,7 @@ use tokio::sync::OnceCell;
 use super::Engine;
 use super::request::{Call, Subject};
 use crate::config::Config;
-use crate::credentials::{Credentials, Identity, Load, LoadFailure, Loaded, Loading, Profile, Variable};
+use crate::credentials::{Credentials, Identity, Load, LoadFailure, Loaded, Loading, Profile, Refused, Variable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::{Endpoint, Location};
 use crate::wire::request::Method;
@@ -69,8 +69,9 @@ impl Places {
         kept
     }
 
-    /// The endpoint, after the profile was read where it may decide something.
-    async fn endpoint(&self, config: &Config) -> Result<&Endpoint> {
+    /// The endpoint, after the profile was read where it may decide something; `heed` is given what else
+    /// it decides.
+    async fn endpoint(&self, config: &Config, heed: impl FnOnce(&Config)) -> Result<&Endpoint> {
         self.endpoint
             .get_or_try_init(|| async {
                 let profile = Profile::read(config.profile.as_deref(), &self.variable).await?;
@@ -78,7 +79,9 @@ impl Places {
                 let source = format!("the profile {}", profile.name());
                 let is_decided = |name: &str| self.decided.iter().any(|decided| decided == name);
                 config.fill_from_profile(is_decided, |name| profile.property(name), &source)?;
-                Endpoint::new(&config)
+                let endpoint = Endpoint::new(&config)?;
+                heed(&config);
+                Ok(endpoint)
             })
             .await
     }
@@ -148,7 +151,8 @@ impl Place {
 
     /// The bucket is in `region`: whether the request that was sent by `standing` should be sent again.
     pub(super) fn redirect(&self, region: &str, standing: &Standing) -> bool {
-        if standing.location.region == region {
+        // An access point's ARN says where it is.
+        if standing.location.region == region || self.bucket.starts_with("arn:") {
             return false;
         }
         match self.region.load_full() {
@@ -175,14 +179,25 @@ impl Engine {
         !self.identity.is_anonymous()
     }
 
+    /// The endpoint. What else a profile decides takes effect with it, before anything is sent.
+    async fn endpoint(&self) -> Result<&Endpoint> {
+        let heed = |config: &Config| {
+            self.pace.retries.set_max_attempts(config.max_attempts);
+            if let Some(bundle) = &config.ca_bundle {
+                self.connections.fill_bundle(bundle);
+            }
+        };
+        self.places.endpoint(&self.config, heed).await
+    }
+
     /// The region of the endpoint, which a new bucket is made in.
     pub(crate) async fn region(&self) -> Result<String> {
-        Ok(self.places.endpoint(&self.config).await?.region().to_owned())
+        Ok(self.endpoint().await?.region().to_owned())
     }
 
     /// Whether the endpoint is AWS itself.
     pub(crate) async fn is_aws(&self) -> Result<bool> {
-        Ok(self.places.endpoint(&self.config).await?.is_aws())
+        Ok(self.endpoint().await?.is_aws())
     }
 
     /// Where the subject's requests go and who signs them.
@@ -193,12 +208,16 @@ impl Engine {
         let now = self.clock.now();
         match subject.place.settled(now) {
             Some(standing) => Ok(standing),
-            None => self.settle_place(&subject.place, now).await,
+            None => self.settle_place(&subject.place, now).await.map_err(|error| match error.kind() {
+                // What a server said to the opening of a session is about its bucket.
+                ErrorKind::Config | ErrorKind::Denied if error.status().is_none() => error.about_client(),
+                _ => error,
+            }),
         }
     }
 
     async fn settle_place(self: &Arc<Engine>, place: &Arc<Place>, now: SystemTime) -> Result<Arc<Standing>> {
-        let endpoint = self.places.endpoint(&self.config).await?;
+        let endpoint = self.endpoint().await?;
         let learned = place.region.load_full();
         let mut location = endpoint.locate(&place.bucket, learned.as_deref().map(String::as_str))?;
         location.in_session &= place.with_sessions && self.signs();
@@ -261,10 +280,18 @@ impl Sessions {
 impl Load for Sessions {
     fn load(&self) -> Loading<'_> {
         Box::pin(async {
-            self.open().await.map_err(|error| LoadFailure {
-                kind: error.kind(),
-                message: error.to_string(),
-                hint: None,
+            self.open().await.map_err(|error| match error.status() {
+                Some(status) => LoadFailure {
+                    kind: error.kind(),
+                    message: format!("no session could be opened: {}", error.message()),
+                    hint: error.hint(),
+                    refusal: Some(Refused {
+                        status,
+                        code: error.code().map(str::to_owned),
+                        request_id: error.request_id().map(str::to_owned),
+                    }),
+                },
+                None => LoadFailure { kind: error.kind(), message: error.to_string(), hint: None, refusal: None },
             })
         })
     }

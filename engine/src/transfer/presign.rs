@@ -18,9 +18,6 @@ use crate::wire::request::{Method, Payload, Request};
 /// Source: Amazon S3 User Guide, "Download and upload objects with presigned URLs".
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// How long a session with a directory bucket lasts.
-const SESSION: Duration = Duration::from_secs(300);
-
 /// A URL to be signed; made by [`Client::presign`](crate::Client::presign). It ends with the method
 /// that the URL is for.
 #[must_use = "there is no URL until a method is chosen"]
@@ -150,10 +147,6 @@ impl Presign {
             let message = "the client has no credentials, and a URL is signed with some".to_owned();
             return Err(refuse(message).with_hint("an object that everybody may read needs no signature"));
         };
-        if location.in_session && self.expires > SESSION {
-            let message = "a directory bucket's URL is good for as long as the session that signs it".to_owned();
-            return Err(refuse(message).with_hint("5 minutes at most"));
-        }
         let (query, headers): (Borrowed<'_>, Borrowed<'_>) = (self.query.borrowed(), self.headers.borrowed());
         let request = Request {
             method,

@@ -58,9 +58,9 @@ impl From<NetFailure> for Failure {
             NetFailure::Broken { .. } => (ErrorKind::Connection, Retry::Backoff, None),
             NetFailure::TimedOut { .. } => (ErrorKind::Timeout, Retry::AfterTimeout, None),
             NetFailure::Tls { .. } => (ErrorKind::Connection, Retry::Never, failure.tls_hint()),
-            NetFailure::Proxy { .. } => (
+            NetFailure::Proxy { may_pass, .. } => (
                 ErrorKind::Connection,
-                Retry::Never,
+                if *may_pass { Retry::Backoff } else { Retry::Never },
                 Some("check HTTPS_PROXY, or name the endpoint's host in NO_PROXY to go straight"),
             ),
             NetFailure::Trust(_) => (ErrorKind::Config, Retry::Never, None),
@@ -106,7 +106,8 @@ impl Refusal {
     pub(super) fn remedy(&self, document: Option<&ErrorBody>, signed_at: SystemTime) -> Option<Remedy> {
         let code = document.map_or("", |body| body.code.as_str());
         match (self.status, code) {
-            // A HEAD has no document: the region alone says what is wrong.
+            // A HEAD has no document: the region alone says what is wrong, if anything does.
+            (400, "") if self.region.is_none() && document.is_none() => Some(Remedy::Unsaid),
             (301 | 307, _) | (400, "" | "AuthorizationHeaderMalformed") => {
                 let named = self.region.clone().or_else(|| document?.region.clone());
                 let host = || self.elsewhere.as_deref().or_else(|| document?.endpoint.as_deref());
@@ -119,7 +120,9 @@ impl Refusal {
                 let said = document.and_then(|body| body.server_time.as_deref()?.parse::<jiff::Timestamp>().ok());
                 said.map(SystemTime::from).or(self.date).map(Remedy::Clock)
             }
-            // A signature from a wrong time can look wrong or forbidden.
+            // A signature from a wrong time can look wrong, or like one that has expired. What is merely
+            // forbidden says nothing of the clock, whatever its date.
+            (403, "AccessDenied") if !document.is_some_and(|body| body.message.contains("expired")) => None,
             (403, "" | "AccessDenied" | "SignatureDoesNotMatch" | "InvalidSignatureException") => {
                 let tolerated = i64::try_from(TOLERATED.as_secs()).unwrap_or(i64::MAX);
                 self.date.filter(|date| seconds_between(signed_at, *date).abs() > tolerated).map(Remedy::Clock)
@@ -138,7 +141,9 @@ impl Refusal {
         let named = code.as_deref().unwrap_or_default();
         let verdict = verdict(if self.status == 200 { status_of(named) } else { self.status }, named);
         let message = match (message.is_empty(), region) {
-            (_, Some(region)) if matches!(self.status, 301 | 307 | 400) => {
+            (_, Some(region))
+                if matches!((self.status, named), (301 | 307, _) | (400, "" | "AuthorizationHeaderMalformed")) =>
+            {
                 format!("the bucket is in the region {region}")
             }
             (false, _) => message.trim_end_matches('.').to_owned(),
@@ -195,6 +200,11 @@ fn status_of(code: &str) -> u16 {
     }
 }
 
+/// What can be said of a refusal that says nothing.
+pub(super) const UNSAID: &str = "the server refused the request and did not say why";
+pub(super) const UNSAID_HINT: &str = "check that the credentials have not expired, the region, and the key of an object that is encrypted with the \
+     customer's own (SSE-C)";
+
 /// What a refusal means, by the codes of S3's error table and the status where there is no code.
 fn verdict(status: u16, code: &str) -> Verdict {
     use ErrorKind as K;
@@ -247,12 +257,7 @@ fn verdict(status: u16, code: &str) -> Verdict {
             Some("set --region or --endpoint-url to where it is"),
         ),
         // The answer to a HEAD has no document that could say more.
-        (400, "") => new(
-            K::Config,
-            Retry::Never,
-            "the server refused the request and did not say why",
-            Some("check that the credentials have not expired, and the region"),
-        ),
+        (400, "") => new(K::Config, Retry::Never, UNSAID, Some(UNSAID_HINT)),
         (304, _) => new(K::Precondition, Retry::Never, "the object has not changed (not modified)", None),
         (412, _) => new(K::Precondition, Retry::Never, "a condition did not hold", None),
         (401, _) => new(K::Denied, Retry::Never, "the server wants credentials", None),
@@ -280,6 +285,16 @@ mod tests {
     fn a_refused_head_says_what_it_cannot_know() {
         let error = refused(400, None, None).judge(None).error.to_string();
         assert!(error.contains("did not say why") && error.contains("expired"), "{error}");
+    }
+
+    #[test]
+    fn a_region_beside_another_error_does_not_hide_it() {
+        let body =
+            ErrorBody { code: "InvalidRequest".into(), message: "The key is missing.".into(), ..ErrorBody::default() };
+        let error = refused(400, Some("eu-west-1"), None).judge(Some(body)).error;
+        assert_eq!(error.message(), "The key is missing");
+        let error = refused(400, Some("eu-west-1"), None).judge(None).error;
+        assert_eq!(error.message(), "the bucket is in the region eu-west-1");
     }
 
     #[test]

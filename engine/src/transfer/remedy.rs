@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use super::Engine;
 use super::place::Standing;
-use super::refusal::Failure;
+use super::refusal::{Failure, UNSAID, UNSAID_HINT};
 use super::request::Subject;
 use crate::credentials::describe;
 use crate::error::{Error, ErrorKind};
@@ -23,6 +23,9 @@ pub(super) enum Remedy {
     Clock(SystemTime),
     /// To sign it with newer credentials.
     Credentials,
+    /// The server did not say what is wrong, as it cannot in the answer to a HEAD: newer credentials might
+    /// help.
+    Unsaid,
 }
 
 /// A request as it was sent.
@@ -30,6 +33,8 @@ pub(super) struct Sent<'a> {
     pub(super) subject: &'a Subject,
     pub(super) standing: Arc<Standing>,
     pub(super) signed_at: SystemTime,
+    /// Whether something has been put right for it before.
+    pub(super) is_remedied: bool,
 }
 
 impl Engine {
@@ -38,12 +43,23 @@ impl Engine {
         let standing = &sent.standing;
         let again = |failure: Failure| Failure { retry: Retry::Remedied, ..failure };
         match remedy {
+            // The region is right: what is wrong is something else.
+            Remedy::Region(region)
+                if failure.error.status() == Some(400)
+                    && failure.error.code().is_none_or(str::is_empty)
+                    && region == standing.location.region =>
+            {
+                self.unsaid(failure, sent).await
+            }
+            Remedy::Unsaid => self.unsaid(failure, sent).await,
             Remedy::Region(region) => {
                 if sent.subject.place.redirect(&region, standing) {
                     return again(failure);
                 }
                 let here = &standing.location.region;
-                let message = if *here == region {
+                let message = if sent.subject.bucket.starts_with("arn:") {
+                    format!("the server names the region {region}, and the ARN {here}")
+                } else if *here == region {
                     format!("the server says that the bucket is in the region {region}, where the request was sent")
                 } else {
                     format!("the bucket is in the region {region}; {here}, where a first redirect led, sent it on")
@@ -55,6 +71,8 @@ impl Engine {
                 if self.clock.correct(server, sent.signed_at) {
                     return again(failure);
                 }
+                // It did not help, and may have been wrong.
+                self.clock.forget_correction();
                 let message = format!("{}, and the server refuses its time also when corrected", describe(server));
                 Failure { error: restated(&failure, ErrorKind::Denied, message, SET_CLOCK), ..failure }
             }
@@ -66,6 +84,17 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// A refusal without a reason: once with newer credentials, if there are any.
+    async fn unsaid(&self, failure: Failure, sent: &Sent<'_>) -> Failure {
+        if !sent.is_remedied
+            && sent.standing.signer.is_some()
+            && sent.standing.replace_credentials(self.clock.now()).await
+        {
+            return Failure { retry: Retry::Remedied, ..failure };
+        }
+        Failure { error: restated(&failure, ErrorKind::Config, UNSAID.to_owned(), UNSAID_HINT), ..failure }
     }
 }
 

@@ -9,14 +9,13 @@ use std::time::{Duration, Instant, SystemTime};
 use tracing::Instrument;
 
 use super::Engine;
-use super::lost_answer::LostAnswer;
 use super::options::Attached;
 use super::place::{Place, Standing};
 use super::refusal::{Failure, Refusal, failed_inside_success};
 use super::remedy::Sent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
-use crate::net::{BodyLeft, Connection, NetFailure, check_bucket, check_key, is_directory_bucket};
+use crate::net::{Authority, BodyLeft, Connection, NetFailure, check_bucket, check_key, is_directory_bucket};
 use crate::pace::{MemoryPermit, RequestPermit, Retry};
 use crate::wire::checksum::{ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload, Request, write_request};
@@ -284,7 +283,7 @@ impl Engine {
             Ok(accepted) => Ok((exchange, accepted?)),
             Err(refusal) => {
                 // Boxed: most requests succeed, and should not carry what else may come of them.
-                let sent = Sent { subject, standing, signed_at };
+                let sent = Sent { subject, standing, signed_at, is_remedied: attempts.remedies > 0 };
                 Err(Box::pin(self.refused(exchange, refusal, &sent, kept)).await)
             }
         }
@@ -324,6 +323,10 @@ impl Engine {
             Ok(None) | Err(_) => None,
         };
         let remedy = refusal.remedy(document.as_ref(), sent.signed_at);
+        // A request that was put right and is refused as before: was it the clock, then it was put wrong.
+        if sent.is_remedied && remedy.is_none() && refusal.status == 403 && self.clock.is_corrected() {
+            self.clock.forget_correction();
+        }
         let failure = refusal.judge(document);
         let failure = match remedy {
             Some(remedy) => self.remedied(remedy, failure, sent).await,
@@ -353,10 +356,11 @@ impl Engine {
         read: impl Fn(&ResponseHead<'_>) -> H,
         parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
     ) -> Result<T> {
-        self.ask_in_doubt(subject, call, most, read, parse, &mut LostAnswer::default()).await
+        self.ask_in_doubt(subject, call, most, read, parse, |_| None).await
     }
 
-    /// The same for what must not be done twice unnoticed: `lost` knows of the answers that were.
+    /// The same for what must not be done twice unnoticed: `failed` is told of each failed attempt, and may
+    /// say that it was done all the same.
     pub(crate) async fn ask_in_doubt<H, T>(
         self: &Arc<Engine>,
         subject: &Subject,
@@ -364,7 +368,7 @@ impl Engine {
         most: usize,
         read: impl Fn(&ResponseHead<'_>) -> H,
         parse: impl Fn(Vec<u8>, H) -> Result<T, XmlError>,
-        lost: &mut LostAnswer,
+        mut failed: impl FnMut(&Failure) -> Option<T>,
     ) -> Result<T> {
         let asking = async {
             let mut attempts = Attempts::new();
@@ -384,7 +388,10 @@ impl Engine {
                         return Ok(answer);
                     }
                     Err(failure) => {
-                        lost.note(&failure);
+                        if let Some(answer) = failed(&failure) {
+                            self.put_back(subject, kept);
+                            return Ok(answer);
+                        }
                         attempts.after(self, failure).await.map_err(|failure| subject.explain(failure.error))?;
                     }
                 }
@@ -404,6 +411,9 @@ fn write_head(
 ) -> Result<(), Failure> {
     let attached = subject.attached.as_ref().map(|attached| attached.beside(call));
     let (query, headers) = attached.as_ref().map_or((call.query, call.headers), |(query, headers)| (query, headers));
+    if !standing.location.authority.secure && headers.iter().any(|(name, _)| name.ends_with("-customer-key")) {
+        refuse_open_key(&standing.location.authority)?;
+    }
     let request = Request {
         method: call.method,
         host: &standing.location.host_header,
@@ -422,6 +432,20 @@ fn write_head(
     };
     write_request(head, &request, standing.signer.as_deref(), signed_at)
         .map_err(|error| Failure::never(Error::new(ErrorKind::Config, format!("the request cannot be sent: {error}"))))
+}
+
+/// Refuses to send a customer's own key (SSE-C) where anybody on the way could read it. S3 takes it over TLS
+/// only; a server on this machine is reached by nobody else.
+fn refuse_open_key(server: &Authority) -> Result<(), Failure> {
+    let is_here = server.host == "localhost"
+        || server.host.ends_with(".localhost")
+        || server.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    if is_here {
+        return Ok(());
+    }
+    let message = format!("a customer's own key (SSE-C) is not sent to {server} over plain HTTP");
+    let error = Error::new(ErrorKind::Config, message).with_hint("use an https:// endpoint URL");
+    Err(Failure::never(error.about_client()))
 }
 
 /// An answer that says nothing beyond its head.

@@ -20,6 +20,7 @@ use hmac::{Hmac, Mac};
 use jiff::Timestamp;
 use jiff::tz::Offset;
 use sha2::{Digest as _, Sha256};
+use zeroize::Zeroizing;
 
 use super::request::RequestError;
 
@@ -40,7 +41,7 @@ pub struct Signer {
     /// Tells signers apart in the threads' caches. Never reused.
     id: u64,
     access_key_id: String,
-    secret_access_key: String,
+    secret_access_key: Zeroizing<String>,
     session_token: Option<String>,
     region: String,
     service: String,
@@ -86,7 +87,7 @@ impl Signer {
         Self {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             access_key_id: access_key_id.to_owned(),
-            secret_access_key: secret_access_key.to_owned(),
+            secret_access_key: Zeroizing::new(secret_access_key.to_owned()),
             session_token: session_token.map(str::to_owned),
             region: region.to_owned(),
             service: service.to_owned(),
@@ -165,7 +166,11 @@ impl Signer {
         if let Some(key) = cached.as_ref().filter(|key| key.day == day) {
             return key.mac.clone();
         }
-        let mut key = keyed(format!("AWS4{}", self.secret_access_key).as_bytes());
+        // Of its final length from the start: what grows leaves a copy behind.
+        let mut secret = Zeroizing::new(String::with_capacity("AWS4".len() + self.secret_access_key.len()));
+        secret.push_str("AWS4");
+        secret.push_str(&self.secret_access_key);
+        let mut key = keyed(secret.as_bytes());
         for part in [text, &self.region, &self.service, "aws4_request"] {
             key.update(part.as_bytes());
             key = keyed(&key.finalize().into_bytes());

@@ -271,7 +271,6 @@ async fn a_proxy_that_refuses_is_named_with_its_reason() {
         ("HTTP/1.1 403 Forbidden\r\n\r\n", "it refused the tunnel (HTTP 403)"),
         ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "user name and password"),
         ("220 mail.example.com ESMTP\r\n", "its answer is not HTTP"),
-        ("", "instead of answering"),
     ];
     for (answer, meaning) in refusals {
         let proxy = Proxy::start(answer);
@@ -281,9 +280,65 @@ async fn a_proxy_that_refuses_is_named_with_its_reason() {
         assert!(shown.contains(meaning) && shown.contains("NO_PROXY") && shown.contains(&proxy.url[7..]), "{shown}");
         assert_eq!(proxy.asked().len(), 1, "a refusal is not asked for again");
     }
-    for url in ["https://user:hidden@proxy", "socks5://user:hidden@proxy", "http://user:hidden@", "http://us er@p"] {
+    for url in [
+        "https://user:hidden@proxy",
+        "socks5://user:hidden@proxy",
+        "http://user:hidden@",
+        "http://us er@p",
+        "http://user:hidden@proxy:99999",
+        "proxy:x",
+        "[::1]:99999",
+    ] {
         let error = Client::builder().set("https_proxy", url).map(|_| ()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Config);
         assert!(!format!("{error} {error:?}").contains("hidden"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_proxy_that_fails_for_a_moment_is_asked_again() {
+    let site = Site::start(Tls::generated()).await;
+    let failures = [("HTTP/1.1 503 Service Unavailable\r\n\r\n", "HTTP 503"), ("", "instead of answering")];
+    for (answer, meaning) in failures {
+        let proxy = Proxy::start(answer);
+        let client = site.client().set("https_proxy", &proxy.url).unwrap().set("max_attempts", "2").unwrap();
+        let shown = client.build().unwrap().head("bucket", "key").await.unwrap_err().to_string();
+        assert!(shown.contains(meaning) && shown.contains("NO_PROXY"), "{shown}");
+        assert_eq!(proxy.asked().len(), 2, "{answer}");
+    }
+    for url in ["proxy", "proxy:3128", "http://user:word@proxy", "http://user:word@proxy:3128", "http://[::1]:3128"] {
+        Client::builder().set("https_proxy", url).unwrap();
+    }
+}
+
+#[test]
+fn a_server_that_is_not_trusted_is_told_why() {
+    let (said, heard) = std::sync::mpsc::channel();
+    let (endpoint, server) = records::refused();
+    std::thread::spawn(move || said.send(server()));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let client = Client::builder().endpoint_url(endpoint).credentials(Credentials::new("id", "secret"));
+    let folder = tempfile::tempdir().unwrap();
+    let other = rcgen::generate_simple_self_signed(vec!["other".to_owned()]).unwrap();
+    std::fs::write(folder.path().join("ca.pem"), other.cert.pem()).unwrap();
+    let client = client.ca_bundle(folder.path().join("ca.pem")).build().unwrap();
+    runtime.block_on(client.head("bucket", "key").into_future()).unwrap_err();
+    let heard = heard.recv_timeout(Duration::from_secs(5)).unwrap();
+    assert!(heard.contains("AlertReceived"), "{heard}");
+}
+
+#[test]
+fn demands_for_new_keys_without_end_leave_the_connection_usable() {
+    let content = bytes(70_000);
+    let mut says = vec![Say::NewKeys; 300];
+    says.push(Say::Content(content.len()));
+    let server = Server::start(false, 4096, head(content.len(), ""), content.clone(), says);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = server.client();
+        for _ in 0..3 {
+            assert!(client.get("bucket", "key").verify(false).buffer().await.unwrap().body == *content);
+        }
+        assert_eq!(client.metrics().connections_opened, 1);
+    });
 }

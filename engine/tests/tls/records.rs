@@ -32,15 +32,8 @@ pub(crate) struct Server {
 impl Server {
     /// Answers every request with this head and body, said in this way.
     pub(crate) fn start(tls12: bool, fragment: usize, head: Vec<u8>, body: Vec<u8>, says: Vec<Say>) -> Server {
-        let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
-        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
         let version = if tls12 { &rustls::version::TLS12 } else { &rustls::version::TLS13 };
-        let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
-            .with_protocol_versions(&[version])
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![made.cert.der().clone()], key)
-            .unwrap();
+        let mut config = self_signed(version);
         config.max_fragment_size = Some(fragment);
         let config = Arc::new(config);
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -66,6 +59,30 @@ impl Server {
             .build()
             .unwrap()
     }
+}
+
+fn self_signed(version: &'static rustls::SupportedProtocolVersion) -> ServerConfig {
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .with_protocol_versions(&[version])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap()
+}
+
+/// A server that nobody trusts: its endpoint, and what it hears from its one client.
+pub(crate) fn refused() -> (String, impl FnOnce() -> String + Send) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("https://{}", listener.local_addr().unwrap());
+    let serve = move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut session = ServerConnection::new(Arc::new(self_signed(&rustls::version::TLS13))).unwrap();
+        let heard = rustls::Stream::new(&mut session, &mut stream).read(&mut [0; 16]);
+        format!("{heard:?}")
+    };
+    (endpoint, serve)
 }
 
 /// Ends when the client hangs up.

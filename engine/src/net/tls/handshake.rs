@@ -49,7 +49,13 @@ pub(super) async fn shake_hands(
             Ok(state) => step(state, &mut outgoing),
             Err(error) => {
                 // The alert that says why, as a courtesy to the server's log.
-                let _ = stream.write_all(&outgoing).await;
+                received.drain(..discard);
+                let after = connection.process_tls_records(&mut received);
+                if let Ok(state @ ConnectionState::EncodeTlsData(_)) = after.state
+                    && step(state, &mut outgoing).is_ok()
+                {
+                    let _ = stream.write_all(&outgoing).await;
+                }
                 return Err(refused(error));
             }
         };

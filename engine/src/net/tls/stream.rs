@@ -39,6 +39,9 @@ const SEAL_AT_ONCE: usize = 8 * MOST_CONTENT;
 /// not used for another request: this many records are at most 128 GiB.
 const WORN: u64 = 1 << 23;
 
+/// RFC 8446, section 6.1: not an error, and followed by the alert that matters, if any.
+const USER_CANCELED: u8 = 90;
+
 /// RFC 8446, section 4: the handshake messages that may follow the handshake.
 const NEW_SESSION_TICKET: u8 = 4;
 const KEY_UPDATE: u8 = 24;
@@ -61,8 +64,12 @@ pub(in crate::net) struct TlsStream {
     /// Sealed records that the kernel had no room for.
     unsent: Vec<u8>,
     unsent_from: usize,
+    /// Among them is the answer to a demand for new keys.
+    answering: bool,
     /// The server has said that nothing more comes.
     ended: bool,
+    /// What was met behind content, or while nobody received: it is told when the content has been.
+    failed: Option<io::Error>,
 }
 
 impl TlsStream {
@@ -91,7 +98,9 @@ impl TlsStream {
             message: Vec::new(),
             unsent: Vec::new(),
             unsent_from: 0,
+            answering: false,
             ended: false,
+            failed: None,
         })
     }
 
@@ -99,9 +108,9 @@ impl TlsStream {
         &self.stream
     }
 
-    /// Whether the keys have served for long enough.
+    /// Whether the keys have served for long enough, or the server has said what nobody asked for.
     pub(in crate::net) fn is_worn(&self) -> bool {
-        self.opening.used().max(self.sealing.used()) >= WORN
+        self.has_content() || self.opening.used().max(self.sealing.used()) >= WORN
     }
 
     /// Bytes of the server's that are no longer in the socket.
@@ -127,6 +136,9 @@ impl TlsStream {
             }
             return Poll::Ready(Ok(count));
         }
+        if let Some(error) = self.failed.take() {
+            return Poll::Ready(Err(error));
+        }
         if self.ended {
             return Poll::Ready(Ok(0));
         }
@@ -140,7 +152,11 @@ impl TlsStream {
             return Poll::Ready(());
         }
         match with_scratch(|scratch| self.receive(cx, scratch, &mut [])) {
-            Poll::Ready(_) => Poll::Ready(()),
+            Poll::Ready(Ok(_)) => Poll::Ready(()),
+            Poll::Ready(Err(error)) => {
+                self.failed = Some(error);
+                Poll::Ready(())
+            }
             Poll::Pending => Poll::Pending,
         }
     }
@@ -169,10 +185,7 @@ impl TlsStream {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => (true, 0),
                     Err(_) => return false,
                 };
-                let (opened, _) = match self.open_all(&mut scratch[..have + read], &mut []) {
-                    Ok(opened) => opened,
-                    Err(_) => return false,
-                };
+                let (opened, _) = self.open_all(&mut scratch[..have + read], &mut []);
                 self.held.extend_from_slice(&scratch[opened..have + read]);
                 if self.has_content() {
                     return false;
@@ -185,7 +198,7 @@ impl TlsStream {
     }
 
     fn has_content(&self) -> bool {
-        self.ended || self.spilled_from < self.spilled.len()
+        self.ended || self.failed.is_some() || self.spilled_from < self.spilled.len()
     }
 
     /// Moves what is held to the front of the scratch; its length.
@@ -199,10 +212,13 @@ impl TlsStream {
     fn receive(&mut self, cx: &mut Context<'_>, scratch: &mut [u8], room: &mut [u8]) -> Poll<io::Result<usize>> {
         let mut have = self.unhold(scratch);
         loop {
-            let (opened, filled) = self.open_all(&mut scratch[..have], room)?;
+            let (opened, filled) = self.open_all(&mut scratch[..have], room);
             if filled > 0 || self.has_content() {
                 self.held.extend_from_slice(&scratch[opened..have]);
-                return Poll::Ready(Ok(filled));
+                return Poll::Ready(match self.failed.take_if(|_| filled == 0 && self.spilled.is_empty()) {
+                    Some(error) => Err(error),
+                    None => Ok(filled),
+                });
             }
             scratch.copy_within(opened..have, 0);
             have -= opened;
@@ -228,37 +244,51 @@ impl TlsStream {
     }
 
     /// Opens whole records until the room is full, content had to be spilled, or there are no more.
-    /// How much ciphertext was used, and how much of the room.
-    fn open_all(&mut self, received: &mut [u8], room: &mut [u8]) -> io::Result<(usize, usize)> {
+    /// How much ciphertext was used, and how much of the room. What cannot be opened is remembered: the
+    /// content before it counts.
+    fn open_all(&mut self, received: &mut [u8], room: &mut [u8]) -> (usize, usize) {
         let (mut used, mut filled) = (0, 0);
-        while !self.ended && self.spilled.is_empty() && (filled == 0 || filled < room.len()) {
-            let Some(length) = whole_record(&received[used..])? else { break };
-            let record = &mut received[used..used + length];
-            used += length;
+        if let Err(error) = self.open_each(received, room, &mut used, &mut filled) {
+            self.failed = Some(error);
+        }
+        (used, filled)
+    }
+
+    fn open_each(
+        &mut self,
+        received: &mut [u8],
+        room: &mut [u8],
+        used: &mut usize,
+        filled: &mut usize,
+    ) -> io::Result<()> {
+        while !self.ended && self.spilled.is_empty() && (*filled == 0 || *filled < room.len()) {
+            let Some(length) = whole_record(&received[*used..])? else { break };
+            let record = &mut received[*used..*used + length];
+            *used += length;
             if record[0] == CHANGE_CIPHER_SPEC {
                 // RFC 8446, section 5: sent for the sake of old middleboxes, and dropped.
                 continue;
             }
-            let (kind, opened) = self.opening.open(record, &mut room[filled..])?;
+            let (kind, opened) = self.opening.open(record, &mut room[*filled..])?;
             match (kind, opened) {
-                (APPLICATION_DATA, Opened::Room(count)) => filled += count,
+                (APPLICATION_DATA, Opened::Room(count)) => *filled += count,
                 (APPLICATION_DATA, Opened::Record(range)) => {
                     let content = &record[range];
-                    let fits = content.len().min(room.len() - filled);
-                    room[filled..filled + fits].copy_from_slice(&content[..fits]);
-                    filled += fits;
+                    let fits = content.len().min(room.len() - *filled);
+                    room[*filled..*filled + fits].copy_from_slice(&content[..fits]);
+                    *filled += fits;
                     self.spilled.extend_from_slice(&content[fits..]);
                 }
                 (kind, opened) => {
                     let said = match opened {
-                        Opened::Room(count) => room[filled..filled + count].to_vec(),
+                        Opened::Room(count) => room[*filled..*filled + count].to_vec(),
                         Opened::Record(range) => record[range].to_vec(),
                     };
                     self.heed(kind, &said)?;
                 }
             }
         }
-        Ok((used, filled))
+        Ok(())
     }
 
     /// What the server says beside content.
@@ -269,6 +299,7 @@ impl TlsStream {
                 self.ended = true;
                 Ok(())
             }
+            (ALERT, [_, USER_CANCELED]) => Ok(()),
             (ALERT, [_, description]) => {
                 let alert = rustls::AlertDescription::from(*description);
                 Err(io::Error::new(io::ErrorKind::ConnectionAborted, format!("the server sent a TLS alert: {alert:?}")))
@@ -293,7 +324,9 @@ impl TlsStream {
                     let version = self.kernel.protocol_version();
                     let secrets = self.kernel.update_rx_secret().map_err(refused)?;
                     self.opening = RecordKeys::new(version, secrets)?;
-                    if asked == 1 {
+                    // One answer is enough for all that ask before it has gone: a server that asks without
+                    // end and receives nothing gets no memory of ours for it.
+                    if asked == 1 && !self.answering {
                         self.update_sealing()?;
                     }
                 }
@@ -304,7 +337,8 @@ impl TlsStream {
         Ok(())
     }
 
-    /// RFC 8446, section 4.6.3: the answer to a key update that asked for one, under the old key.
+    /// RFC 8446, section 4.6.3: the answer to a key update that asked for one, under the old key. It goes
+    /// before what is sent next, which is all that is asked: servers refuse many of them in a row.
     fn update_sealing(&mut self) -> io::Result<()> {
         let update = [KEY_UPDATE, 0, 0, 1, 0];
         let start = self.unsent.len();
@@ -314,6 +348,7 @@ impl TlsStream {
         let refused = |error: rustls::Error| io::Error::new(io::ErrorKind::InvalidData, error);
         let secrets = self.kernel.update_tx_secret().map_err(refused)?;
         self.sealing = RecordKeys::new(self.kernel.protocol_version(), secrets)?;
+        self.answering = true;
         Ok(())
     }
 
@@ -333,6 +368,7 @@ impl TlsStream {
         }
         self.unsent.clear();
         self.unsent_from = 0;
+        self.answering = false;
         if pieces.iter().all(|piece| piece.is_empty()) {
             return Poll::Ready(Ok(0));
         }

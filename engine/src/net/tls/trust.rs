@@ -1,7 +1,7 @@
 //! Whom to trust, and what to offer: made once for a client, at its first connection.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
@@ -25,17 +25,25 @@ pub(in crate::net) struct TlsSettings {
 /// client over plain HTTP does not pay.
 pub(in crate::net) struct Trust {
     settings: TlsSettings,
+    /// The bundle that a profile names, which is read after the client was made.
+    of_profile: OnceLock<PathBuf>,
     config: OnceCell<Arc<ClientConfig>>,
 }
 
 impl Trust {
     pub(in crate::net) fn new(settings: TlsSettings) -> Trust {
-        Trust { settings, config: OnceCell::new() }
+        Trust { settings, of_profile: OnceLock::new(), config: OnceCell::new() }
+    }
+
+    /// Trusts this bundle where none was named. Has no effect after the first connection.
+    pub(in crate::net) fn fill_bundle(&self, path: &Path) {
+        self.of_profile.get_or_init(|| path.to_owned());
     }
 
     pub(super) async fn config(&self) -> Result<Arc<ClientConfig>, NetFailure> {
         let made = self.config.get_or_try_init(|| async {
-            let settings = self.settings.clone();
+            let mut settings = self.settings.clone();
+            settings.ca_bundle = settings.ca_bundle.or_else(|| self.of_profile.get().cloned());
             let making = tokio::task::spawn_blocking(move || configure(&settings));
             making.await.unwrap_or_else(|_| Err("the certificates were not read to the end".to_owned()))
         });

@@ -224,9 +224,9 @@ fn an_interrupted_upload_is_aborted_also_on_one_core() {
             let took = signalled.elapsed();
             assert_eq!(output.status.code(), Some(130), "{arguments:?}: signal {:?}", output.status.signal());
             assert!(took < Duration::from_secs(1), "{arguments:?} took {took:?}");
-            assert_eq!(
-                server.count("DELETE /bucket/a?"),
-                1,
+            // Again after a while: a part may have arrived behind the first.
+            assert!(
+                (1..=2).contains(&server.count("DELETE /bucket/a?")),
                 "{arguments:?}, one core {one_core}: {:?}",
                 server.lines()
             );
@@ -261,7 +261,7 @@ fn an_interrupted_pipe_aborts_its_upload() {
     let took = signalled.elapsed();
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stderr));
     assert!(took < Duration::from_secs(1), "{took:?}");
-    assert_eq!(server.count("DELETE /bucket/a?"), 1, "{:?}", server.lines());
+    assert!((1..=2).contains(&server.count("DELETE /bucket/a?")), "{:?}", server.lines());
     drop(input);
 }
 
@@ -307,5 +307,5 @@ fn a_job_that_stops_early_aborts_what_it_leaves() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
-    assert_eq!(server.count("DELETE /bucket/a?"), 1, "{:?}", server.lines());
+    assert!((1..=2).contains(&server.count("DELETE /bucket/a?")), "{:?}", server.lines());
 }

@@ -76,8 +76,10 @@ impl Machine {
         let took = started.elapsed();
         let stderr = text(&output.stderr);
         assert!(matches!(output.status.code(), Some(2 | 3)), "{:?} {stderr}", output.status);
-        let line =
-            stderr.lines().rfind(|line| line.contains("s3://bucket") || line.contains("rror")).unwrap_or_default();
+        let line = stderr
+            .lines()
+            .rfind(|line| line.contains("s3://bucket") || line.to_lowercase().contains("error"))
+            .unwrap_or_default();
         (line.to_owned(), took)
     }
 

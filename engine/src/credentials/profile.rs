@@ -93,7 +93,7 @@ impl Profile {
         self.files.clone()
     }
 
-    /// A property, by the names of [`PROFILE_KEYS`](crate::config::PROFILE_KEYS).
+    /// A property, by the names of `PROFILE_KEYS`.
     pub(crate) fn property(&self, name: &str) -> Option<String> {
         match name.split_once('.') {
             None => self.sections.get(name).map(str::to_owned),

@@ -85,7 +85,7 @@ async fn delete_one(engine: &Arc<Engine>, subject: &Subject, headers: &[(&str, &
 /// What is to be deleted: a key, and the version where one is named.
 type Target = (String, Option<String>);
 
-/// DELETEs that have not been sent; made by [`Client::delete_many`](crate::Client::delete_many),
+/// Deletions that have not been sent; made by [`Client::delete_many`](crate::Client::delete_many),
 /// sent by `await`.
 #[must_use = "nothing is deleted until it is awaited"]
 pub struct DeleteMany {

@@ -1,7 +1,7 @@
 //! What the server is like, and how it misbehaves on purpose.
 //!
 //! Owns the [`claims`] of a model (and [`latency`], [`rate`], [`throttle`], which keep them) and the faults ([`fault`]: which requests they meet, [`action`]: what they are, [`effect`]: doing it) and what
-//! they do to an answer on its way out ([`body`], and [`line`] for heads and connections). Without a model and without
+//! they do to an answer on its way out ([`body`], and [`mod@line`] for heads and connections). Without a model and without
 //! faults nothing here touches a byte.
 
 pub(crate) mod action;

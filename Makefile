@@ -246,4 +246,4 @@ need-cc:
 	    $(call MISSING,"a C compiler (Debian: apt-get install gcc libc6-dev).")
 need-cxx:
 	@command -v c++ >/dev/null || \
-	    $(call MISSING,"a C++ compiler, which libFuzzer is built with (Debian: apt-get install g++).")
+	    $(call MISSING,"a C++ compiler for libFuzzer (Debian: apt-get install g++).")

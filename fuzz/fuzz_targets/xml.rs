@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     let mut request = Vec::new();
-    write_delete_objects(&mut request, [key].into_iter(), true).expect("a representable key");
+    write_delete_objects(&mut request, [(key, None)].into_iter(), true).expect("a representable key");
     // The answer names the key as the request does: it must come back as it was.
     let text = String::from_utf8(request).expect("what is written is UTF-8");
     let written = text.split_once("<Key>").and_then(|(_, rest)| rest.split_once("</Key>")).expect("a key").0;

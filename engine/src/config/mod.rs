@@ -183,7 +183,7 @@ impl Default for Config {
             use_fips_endpoint: false,
             use_accelerate_endpoint: false,
             express_sessions: ExpressSessions::Auto,
-            concurrency: 64,
+            concurrency: 96,
             part_size: 8 * MIB,
             multipart_threshold: 16 * MIB,
             memory: default_memory(),

@@ -43,12 +43,14 @@ pub use config::{AddressingStyle, CONFIG_KEYS, Config, ConfigKey, ExpressSession
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind, Result};
 pub use metrics::{Metrics, Observer, Progress, RequestEvent};
+pub use transfer::begun_get::BegunGet;
 pub use transfer::bucket::{ListBuckets, ListedBucket};
 pub use transfer::checksum::{Unverified, Verified};
 pub use transfer::cleanup::UnfinishedUpload;
 pub use transfer::copy::{Copy, CopyDirective, CopyOutcome};
 pub use transfer::delete::{Delete, DeleteFailure, DeleteMany, DeleteOutcome};
 pub use transfer::get::{Get, Object};
+pub use transfer::get_item::GetItem;
 pub use transfer::get_many::GetMany;
 pub use transfer::head::{Head, ObjectInfo};
 pub use transfer::list::{List, ListedObject, ListedVersion, Page, StorageClass, VersionPage};

@@ -8,6 +8,8 @@ mod script;
 mod copies;
 #[path = "verbs/housekeeping.rs"]
 mod housekeeping;
+#[path = "verbs/many.rs"]
+mod many;
 #[path = "verbs/reads.rs"]
 mod reads;
 #[path = "verbs/versions.rs"]

@@ -4,13 +4,14 @@
 //! brings the size and the version. Then there is a destination, cut into parts that a crew of
 //! workers asks for, each received at its final offset.
 
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use tracing::Instrument;
 
 use super::Engine;
+use super::begun_get::BegunGet;
 use super::checksum::{CHECKSUM_MODE, Check, Unverified};
 use super::crew::{Destination, Parts, work};
 use super::file::PartialFile;
@@ -24,7 +25,7 @@ use super::request::{Attempts, Call, Subject};
 use super::stream::ObjectStream;
 use super::version::{Accepted, Version, accept_range};
 use super::workers::run_together;
-use crate::buffer::{Buffer, FreezeError, Slot, Target, lend_blocking};
+use crate::buffer::{Buffer, FreezeError, OwnedTarget, Slot, Target, lend_blocking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
 use crate::net::Connection;
@@ -73,17 +74,7 @@ impl Get {
     /// Only these bytes of the object. A range that reaches beyond the object's end is cut there;
     /// one that begins beyond it is an error.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Get {
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&before) => before.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&last) => last.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => u64::MAX,
-        };
-        self.wanted = Wanted::Range(start..end);
+        self.wanted = Wanted::range(range);
         self
     }
 
@@ -121,16 +112,32 @@ impl Get {
     }
 
     async fn into_buffer(self, subject: &Subject) -> Result<Object> {
-        let explain = |error| subject.explain(error);
         let mut kept = None;
         let opened = self.open(subject, &mut kept).await?;
         let engine = Arc::clone(&opened.source.engine);
-        let mut target = reserve(&engine, opened.length()).map_err(explain)?;
-        let slot = target.whole();
-        let info = opened.into_memory(slot, &mut kept).await?;
+        let object = opened.into_object(&mut kept).await?;
         engine.put_back(subject, kept);
-        let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
-        Ok(Object { body, info })
+        Ok(object)
+    }
+
+    /// Sends the first request and stops at the head of its answer, which says how much is to come: for a
+    /// caller that must make a destination of exactly that length. It costs no request more.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let begun = client.get("bucket", "key").begin().await?;
+    /// let exactly = vec![0; begun.length() as usize];
+    /// let (bytes, _, info) = begun.into_owned(exactly).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`], as far as the first answer tells them.
+    pub async fn begin(self) -> Result<BegunGet> {
+        let subject = self.subject()?;
+        let opened = self.open(&subject, &mut None).instrument(subject.span()).await?;
+        Ok(BegunGet::new(opened))
     }
 
     /// Into memory of the caller's, which is given back with how many bytes were written at its
@@ -150,9 +157,7 @@ impl Get {
         let mut target = Target::from_owner(destination);
         let slot = target.whole();
         let (length, info) = self.fill(&subject, slot).instrument(subject.span()).await?;
-        let destination =
-            target.recover().map_err(|error| subject.explain(Error::new(ErrorKind::Cancelled, error.to_string())))?;
-        Ok((destination, length, info))
+        Ok((recovered(target, &subject)?, length, info))
     }
 
     /// Into borrowed memory, blocking until no task can write to it any more. Returns how many
@@ -284,7 +289,7 @@ impl Get {
     ) -> Result<Opened> {
         let Get { engine, wanted, progress, verify, options, .. } = self;
         if wanted.is_empty() {
-            return Err(subject.explain(Error::new(ErrorKind::Config, "the range is empty")));
+            return Err(subject.explain(empty_range()));
         }
         let (attached, conditions) = options.split();
         let subject = subject.clone().with(attached);
@@ -378,7 +383,8 @@ impl Opened {
         self.wanted.end - self.wanted.start
     }
 
-    async fn into_slice(self, mut slot: Slot, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
+    /// Into the front of a slot that has room for it.
+    pub(crate) async fn into_slice(self, mut slot: Slot, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
         let room = slot.remaining() as u64;
         let length = self.length();
         if length > room {
@@ -392,6 +398,16 @@ impl Opened {
         let front = slot.split_to(length as usize);
         drop(slot);
         self.into_memory(front, kept).await
+    }
+
+    pub(crate) async fn into_object(self, kept: &mut Option<Connection>) -> Result<Object> {
+        let subject = self.source.subject.clone();
+        let explain = |error| subject.explain(error);
+        let mut target = reserve(&self.source.engine, self.length()).map_err(explain)?;
+        let slot = target.whole();
+        let info = self.into_memory(slot, kept).await?;
+        let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
+        Ok(Object { body, info })
     }
 
     /// `slot` has exactly the wanted length.
@@ -450,6 +466,19 @@ impl Opened {
 /// What is wanted beside the first part, which lies at its beginning or at its end.
 pub(crate) fn rest_of(wanted: &Range<u64>, first: &Range<u64>) -> Range<u64> {
     if first.start > wanted.start { wanted.start..first.start } else { first.end..wanted.end }
+}
+
+/// There is no way to ask for no bytes.
+pub(crate) fn empty_range() -> Error {
+    Error::new(ErrorKind::Config, "the range is empty")
+}
+
+/// The caller's memory back, after its transfer.
+pub(crate) fn recovered<D>(target: OwnedTarget<D>, subject: &Subject) -> Result<D>
+where
+    D: AsMut<[u8]> + Send + 'static,
+{
+    target.recover().map_err(|error| subject.explain(Error::new(ErrorKind::Cancelled, error.to_string())))
 }
 
 /// Every part came in, and yet bytes are missing: the engine's own mistake, never handed on.

@@ -5,6 +5,7 @@
 //! [`request`], which sends one request and judges its answer. Bytes pass from the socket into
 //! the slot that a part was given ([`part`]), and nowhere else.
 
+pub(crate) mod begun_get;
 mod body;
 pub(crate) mod bucket;
 pub(crate) mod checksum;
@@ -14,6 +15,7 @@ mod crew;
 pub(crate) mod delete;
 pub(crate) mod file;
 pub(crate) mod get;
+pub(crate) mod get_item;
 pub(crate) mod get_many;
 pub(crate) mod head;
 pub(crate) mod list;

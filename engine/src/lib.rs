@@ -57,6 +57,7 @@ pub use transfer::list::{List, ListedObject, ListedVersion, Page, StorageClass, 
 pub use transfer::many::Outcomes;
 pub use transfer::options::{Sending, SseCustomerKey};
 pub use transfer::pages::Pages;
+pub use transfer::parts::{ObjectParts, Part};
 pub use transfer::presign::Presign;
 pub use transfer::put::{Put, PutOutcome};
 pub use transfer::put_many::PutMany;

@@ -10,6 +10,8 @@ mod copies;
 mod housekeeping;
 #[path = "verbs/many.rs"]
 mod many;
+#[path = "verbs/parts.rs"]
+mod parts;
 #[path = "verbs/reads.rs"]
 mod reads;
 #[path = "verbs/versions.rs"]

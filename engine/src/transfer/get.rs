@@ -20,6 +20,7 @@ use super::opening::{Opening, Wanted};
 use super::options::Borrowed;
 use super::ordered;
 use super::part::{Begun, RangeText, Source, reserve};
+use super::parts::ObjectParts;
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Attempts, Call, Subject};
 use super::stream::ObjectStream;
@@ -85,7 +86,7 @@ impl Get {
         self
     }
 
-    /// How many bytes [`Get::stream`] may hold that were received or asked for and not yet taken, at
+    /// How many bytes [`Get::stream`] and [`Get::parts`] may hold that were received or asked for and not yet taken, at
     /// least 128 KiB. Where it is not given: as many as the client's concurrency can use, within a
     /// quarter of its memory budget.
     pub fn window(mut self, bytes: u64) -> Get {
@@ -258,6 +259,31 @@ impl Get {
         let (window, part) = ObjectStream::window(&self.engine, self.window);
         let opened = self.open_for(&subject, part, true, &mut None).instrument(subject.span()).await?;
         Ok(ObjectStream::new(opened, window, part))
+    }
+
+    /// As they land, in no order, within [`Get::window`]: for a consumer that has a use for bytes at any
+    /// offset. It costs no more than [`Get::buffer`]; and where it drops what it has seen, little memory. Begins
+    /// when the server has answered; dropped, it stops what is in flight.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let mut parts = client.get("bucket", "large").parts().await?;
+    /// while let Some(part) = parts.next().await {
+    ///     let part = part?;
+    ///     println!("{} bytes at {}", part.body.len(), part.offset);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`]: of the first answer here, of what follows in the parts, which then end. That
+    /// the bytes are not those that were stored is known, and said, after the last.
+    pub async fn parts(self) -> Result<ObjectParts> {
+        let subject = self.subject()?;
+        let (window, part) = ObjectStream::window(&self.engine, self.window);
+        let opened = self.open_for(&subject, part, false, &mut None).instrument(subject.span()).await?;
+        Ok(ObjectParts::new(opened, window, part))
     }
 
     fn subject(&self) -> Result<Subject> {

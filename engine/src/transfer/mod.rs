@@ -27,6 +27,7 @@ pub(crate) mod options;
 mod ordered;
 pub(crate) mod pages;
 mod part;
+pub(crate) mod parts;
 mod place;
 pub(crate) mod presign;
 pub(crate) mod put;

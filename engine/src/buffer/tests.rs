@@ -73,7 +73,7 @@ fn freezing_needs_every_byte_and_no_slot() {
 
 #[test]
 fn a_slot_alone_over_its_memory_gives_out_what_it_has_filled() {
-    for len in [1, 3_000, 100_000] {
+    for len in [3_000, 100_000] {
         let pool = pool();
         let mut target = pool.reserve(len).unwrap();
         let mut slot = target.whole();

@@ -71,7 +71,9 @@ impl Verbs {
             get = get.verify(verify);
         }
         match (as_bytes, on_part) {
-            (true, Some(_)) => Err(errors::config("as_bytes keeps the bytes and on_part does not: choose one of the two")),
+            (true, Some(_)) => {
+                Err(errors::config("as_bytes keeps the bytes and on_part does not: choose one of the two"))
+            }
             (true, None) => bytes::receive(py, &live, get, watch, self.awaitable),
             (false, Some(callback)) => on_part::receive(py, &live, get, callback, watch, self.awaitable),
             (false, None) => {

@@ -4,8 +4,8 @@
 //! task on the engine's threads, in batches, and becomes Python's in one go: a list in the items'
 //! order, or an iterator as they finish ([`completions`]).
 
-mod completions;
 mod coming;
+mod completions;
 mod items;
 
 use pyo3::prelude::*;

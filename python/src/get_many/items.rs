@@ -42,7 +42,9 @@ impl Item {
 /// Reads the items of a call.
 pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<Vec<Item>> {
     if items.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("items is an iterable of locations, and a str is one location: write [location]"));
+        return Err(PyTypeError::new_err(
+            "items is an iterable of locations, and a str is one location: write [location]",
+        ));
     }
     let mut parsed = Vec::with_capacity(items.len().unwrap_or(0));
     for item in items.try_iter()? {
@@ -52,7 +54,9 @@ pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<
                 (Location::object(&pair.get_item(0)?, bucket)?, Wanted::parse(Some(&pair.get_item(1)?))?)
             }
             Ok(other) => {
-                return Err(PyTypeError::new_err(format!("an item is a location or a pair (location, range), not {other}")));
+                return Err(PyTypeError::new_err(format!(
+                    "an item is a location or a pair (location, range), not {other}"
+                )));
             }
             Err(_) => (Location::object(&item, bucket)?, Wanted::All),
         };
@@ -70,10 +74,17 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) fn of(count: usize, into: Option<&Bound<'_, PyAny>>, as_bytes: bool, max_gap: Option<u64>) -> PyResult<Kind> {
+    pub(super) fn of(
+        count: usize,
+        into: Option<&Bound<'_, PyAny>>,
+        as_bytes: bool,
+        max_gap: Option<u64>,
+    ) -> PyResult<Kind> {
         let Some(into) = into else { return Ok(if as_bytes { Kind::Bytes } else { Kind::Buffers }) };
         if as_bytes {
-            return Err(errors::config("into= says where the bytes go and as_bytes asks for new ones: choose one of the two"));
+            return Err(errors::config(
+                "into= says where the bytes go and as_bytes asks for new ones: choose one of the two",
+            ));
         }
         if max_gap.is_some() {
             return Err(errors::config("joined ranges land in memory of their own: leave out max_gap, or into"));
@@ -126,7 +137,8 @@ impl Request {
     /// knows before they are there, or that share a request with others.
     pub(super) fn copies(&self) -> bool {
         self.kind.wants_bytes()
-            && (self.max_gap.is_some() || self.items.iter().any(|item| item.most().is_none_or(|most| most > MOST_AHEAD)))
+            && (self.max_gap.is_some()
+                || self.items.iter().any(|item| item.most().is_none_or(|most| most > MOST_AHEAD)))
     }
 
     /// Groups the items by bucket, and makes their `bytes` where those can be made now.

@@ -15,6 +15,7 @@ final place, every transfer is verified, and nothing needs tuning.
 from __future__ import annotations
 
 import atexit as _atexit
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import errors
@@ -56,6 +57,32 @@ _VERBS = frozenset(
     }
 )
 
+if TYPE_CHECKING:
+    from . import aio as aio
+
+    _typed = Client()
+    copy = _typed.copy
+    create_bucket = _typed.create_bucket
+    delete = _typed.delete
+    delete_bucket = _typed.delete_bucket
+    delete_many = _typed.delete_many
+    download = _typed.download
+    exists = _typed.exists
+    get = _typed.get
+    get_into = _typed.get_into
+    get_many = _typed.get_many
+    get_ranges = _typed.get_ranges
+    head = _typed.head
+    list = _typed.list
+    list_buckets = _typed.list_buckets
+    presign = _typed.presign
+    put = _typed.put
+    put_file = _typed.put_file
+    put_many = _typed.put_many
+    stream = _typed.stream
+    upload = _typed.upload
+    writer = _typed.writer
+
 _atexit.register(_stop)
 
 _default: Client | None = None
@@ -85,5 +112,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
+def __dir__() -> Iterable[str]:
     return sorted({*globals(), *_VERBS, "aio"})

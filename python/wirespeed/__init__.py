@@ -29,7 +29,50 @@ from ._wirespeed import (
     __version__,
     _stop,  # pyright: ignore[reportPrivateUsage]
 )
-from .errors import *  # noqa: F403
+from .errors import (
+    BrokenConnectionError,
+    CancelledError,
+    ConfigError,
+    ConflictError,
+    DeniedError,
+    IntegrityError,
+    LocalIOError,
+    NotFoundError,
+    PreconditionError,
+    ProtocolError,
+    ServerError,
+    ThrottledError,
+    TimedOutError,
+    WirespeedError,
+)
+
+# The verbs are not among them: a star would make the default client.
+__all__ = [
+    "AsyncClient",
+    "BrokenConnectionError",
+    "Buffer",
+    "CancelledError",
+    "Client",
+    "ConfigError",
+    "ConflictError",
+    "DeniedError",
+    "IntegrityError",
+    "LocalIOError",
+    "NotFoundError",
+    "ObjectInfo",
+    "PreconditionError",
+    "Progress",
+    "ProtocolError",
+    "PutResult",
+    "ServerError",
+    "ThrottledError",
+    "TimedOutError",
+    "WirespeedError",
+    "__version__",
+    "default_client",
+    "errors",
+    "set_default_client",
+]
 
 _VERBS = frozenset(
     {

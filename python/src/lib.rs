@@ -18,6 +18,7 @@ mod errors;
 mod feed;
 mod fork;
 mod get;
+mod get_many;
 mod head;
 mod info;
 mod location;
@@ -40,6 +41,8 @@ mod _wirespeed {
     use crate::buffer::Buffer;
     #[pymodule_export]
     use crate::client::{AsyncClient, Client};
+    #[pymodule_export]
+    use crate::get_many::{AsyncCompletions, Completions};
     #[pymodule_export]
     use crate::info::{ObjectInfo, PutResult};
     #[pymodule_export]

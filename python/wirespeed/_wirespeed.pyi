@@ -41,9 +41,13 @@ from typing import (
 
 from typing_extensions import Buffer as BufferLike
 from typing_extensions import CapsuleType
+
 from wirespeed.errors import WirespeedError
 
 __version__: Final[str]
+
+def _stop() -> None:
+    """Stops the engine's threads, before the interpreter ends."""
 
 class _Reader(Protocol):
     def read(self, size: int, /) -> BufferLike: ...
@@ -530,8 +534,8 @@ class Client:
     and in children after a fork; pickled, it takes its settings along and never a secret.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
@@ -539,7 +543,7 @@ class Client:
         anonymous: bool = False,
         pickle_secrets: bool = False,
         **settings: Unpack[Settings],
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def aio(self) -> AsyncClient:
         """The awaitable view of this client."""
@@ -944,8 +948,8 @@ class AsyncClient:
     event loop awaits it; a cancelled task stops its transfer.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
@@ -953,7 +957,7 @@ class AsyncClient:
         anonymous: bool = False,
         pickle_secrets: bool = False,
         **settings: Unpack[Settings],
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def settings(self) -> dict[str, str]:
         """What is in effect, by name; no secret is among it."""

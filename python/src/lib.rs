@@ -19,8 +19,10 @@ mod copy;
 mod delete;
 mod dlpack;
 mod errors;
+mod feed;
 mod fork;
 mod get;
+mod get_many;
 mod head;
 mod info;
 mod list;
@@ -33,6 +35,8 @@ mod presign;
 mod progress;
 mod put;
 mod runtime;
+mod stream;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -51,6 +55,8 @@ mod _wirespeed {
     #[pymodule_export]
     use crate::delete::{DeleteFailure, DeleteResult};
     #[pymodule_export]
+    use crate::get_many::{AsyncCompletions, Completions};
+    #[pymodule_export]
     use crate::info::{ObjectInfo, PutResult};
     #[pymodule_export]
     use crate::list::{AsyncListing, Listing};
@@ -58,6 +64,10 @@ mod _wirespeed {
     use crate::page::{ListedObject, Page};
     #[pymodule_export]
     use crate::progress::Snapshot;
+    #[pymodule_export]
+    use crate::stream::{AsyncStream, Stream};
+    #[pymodule_export]
+    use crate::writer::{AsyncWriter, Writer};
 
     /// Stops what is in flight: called at the interpreter's end.
     #[pyfunction]

@@ -7,6 +7,7 @@ A test talks to wirespeed-origin, or with ``@pytest.mark.every_store`` to a real
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
 import os
@@ -14,6 +15,7 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -236,3 +238,21 @@ def verbs(request: pytest.FixtureRequest, client: wirespeed.Client) -> Iterator[
     else:
         with asyncio.Runner() as runner:
             yield Awaited(client, runner)
+
+
+@pytest.fixture
+def misbehaving(tmp_path: Path) -> Iterator[Callable[..., tuple[wirespeed.Client, Any]]]:
+    """Starts a server that misbehaves, with a bucket ``scratch``; gives a client of it and boto3's.
+
+    ``client, s3 = misbehaving("action=close,verb=put", part_size=...)``
+    """
+    with contextlib.ExitStack() as stack:
+
+        def start(*faults: str, **settings: Any) -> tuple[wirespeed.Client, Any]:
+            flags = tuple(flag for fault in faults for flag in ("--fault", fault))
+            server = stack.enter_context(servers.origin(tmp_path, flags=flags))
+            s3 = server.boto3()
+            s3.create_bucket(Bucket="scratch")
+            return stack.enter_context(client_of(server, **settings)), s3
+
+        yield start

@@ -79,7 +79,7 @@ wheels: .venv/.stamp $(THREADED)/.installed | need-rust ## build the Python pack
 	    $(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) --out $(DIST) --interpreter $(THREADED)/venv/bin/python
 	$(VENV)/bin/maturin sdist --quiet --manifest-path $(PACKAGE) --out $(DIST)
 	cargo build --locked --bins
-	WIRESPEED_DIST=$(DIST) $(PYTHON) -m pytest --timeout 1200 -s python/tests/packaging
+	PACKAGES=$(DIST) $(PYTHON) -m pytest --timeout 1200 -s python/tests/packaging
 
 .PHONY: faults
 faults: | need-rust ## run the fault suite at length: [SCHEDULES=10000] [FIRST_SEED=1] [RECORD=FILE]

@@ -16,6 +16,7 @@ import zipfile
 
 import numpy
 import pytest
+
 import wirespeed
 
 MIB = 1 << 20

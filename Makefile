@@ -68,7 +68,7 @@ check: check-rust check-directions check-python check-types check-prose check-de
 
 .PHONY: extension
 extension: .venv/.stamp | need-rust ## build the Python package into .venv, for trying it out
-	VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --quiet --locked --manifest-path $(PACKAGE)
+	VIRTUAL_ENV=$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --quiet --locked --manifest-path $(PACKAGE)
 
 # The free-threaded wheel where there is such an interpreter.
 .PHONY: wheels

@@ -148,10 +148,11 @@ def test_the_source_distribution_has_the_engine_and_no_other_program(sdist):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert "engine/src/lib.rs" in names
-    assert "python/wirespeed/__init__.py" in names
+    assert "python/src/lib.rs" in names
+    assert "wirespeed/__init__.py" in names
     assert "Cargo.lock" in names
     tops = {name.partition("/")[0] for name in names}
-    assert tops.isdisjoint({"cli", "origin", "conformance", "lab", "tests", "target"})
+    assert tops.isdisjoint({"cli", "conformance", "lab", "tests", "tools", "target"})
 
 
 def test_the_source_distribution_installs(sdist, install, store, bucket):

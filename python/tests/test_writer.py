@@ -128,8 +128,8 @@ def test_python_writes_its_formats_to_it(client, s3, bucket):
         member = tarfile.TarInfo("a")
         member.size = MIB
         tar.addfile(member, io.BytesIO(PAYLOAD))
-    tar = tarfile.open(fileobj=io.BytesIO(stored(s3, bucket, "tar")))
-    assert tar.extractfile("a").read() == PAYLOAD[:MIB]
+    with tarfile.open(fileobj=io.BytesIO(stored(s3, bucket, "tar"))) as tar:
+        assert tar.extractfile("a").read() == PAYLOAD[:MIB]
     with client.writer("npy", bucket=bucket) as writer:
         numpy.save(writer, numpy.arange(10_000))
     assert (numpy.load(io.BytesIO(stored(s3, bucket, "npy"))) == numpy.arange(10_000)).all()

@@ -396,15 +396,15 @@ class AsyncCompletions(Generic[_T]):
 class Stream:
     """An object in order, fetched ahead: iterate over its parts (`Buffer`), or read it as a file.
 
-    Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed. Threads
-    that share a stream take turns. Dropped or closed, it stops what is in flight. It is not seekable:
-    ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)`` text.
+    Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed.
+    Threads that share a stream take turns. Dropped or closed, it stops what is in flight. It is not
+    seekable: ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)`` text.
     """
 
     @property
     def info(self) -> ObjectInfo:
-        """What the server says of the object; when the stream has ended, also whether its bytes agreed
-        with its checksum."""
+        """What the server says of the object; when the stream has ended, also whether its bytes
+        agreed with its checksum."""
     @property
     def length(self) -> int:
         """Bytes that the whole stream has."""
@@ -412,8 +412,8 @@ class Stream:
         """Reads `size` bytes, fewer only at the end; all that are left without a size, or with a
         negative one. One copy: from where they landed into the new ``bytes``."""
     def readinto(self, destination: BufferLike, /) -> int:
-        """Fills a writable buffer, less of it only at the end, and returns how many bytes that took.
-        One copy: from where they landed."""
+        """Fills a writable buffer, less of it only at the end, and returns how many that took. One
+        copy: from where they landed."""
     def readable(self) -> Literal[True]: ...
     def writable(self) -> Literal[False]: ...
     def seekable(self) -> Literal[False]: ...

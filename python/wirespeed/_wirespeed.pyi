@@ -398,7 +398,8 @@ class Stream:
 
     Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed.
     Threads that share a stream take turns. Dropped or closed, it stops what is in flight. It is not
-    seekable: ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)`` text.
+    seekable: ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)``
+    text.
     """
 
     @property

@@ -274,8 +274,8 @@ macro_rules! view {
         #[pymethods]
         impl $name {
             #[new]
-            #[pyo3(signature = (*, access_key_id=None, secret_access_key=None, session_token=None, anonymous=false,
-                                                        pickle_secrets=false, **settings))]
+            // One line: rustfmt moves the second further to the right each time.
+            #[pyo3(signature = (*, access_key_id=None, secret_access_key=None, session_token=None, anonymous=false, pickle_secrets=false, **settings))]
             fn new(
                 py: Python<'_>,
                 access_key_id: Option<String>,

@@ -275,7 +275,11 @@ macro_rules! view {
         impl $name {
             #[new]
             #[pyo3(signature = (*, access_key_id=None, secret_access_key=None, session_token=None, anonymous=false,
+<<<<<<< HEAD
+                                                                                pickle_secrets=false, **settings))]
+=======
                                                                         pickle_secrets=false, **settings))]
+>>>>>>> main
             fn new(
                 py: Python<'_>,
                 access_key_id: Option<String>,

@@ -41,9 +41,13 @@ from typing import (
 
 from typing_extensions import Buffer as BufferLike
 from typing_extensions import CapsuleType
+
 from wirespeed.errors import WirespeedError
 
 __version__: Final[str]
+
+def _stop() -> None:
+    """Stops the engine's threads, before the interpreter ends."""
 
 class _Reader(Protocol):
     def read(self, size: int, /) -> BufferLike: ...
@@ -392,15 +396,16 @@ class AsyncCompletions(Generic[_T]):
 class Stream:
     """An object in order, fetched ahead: iterate over its parts (`Buffer`), or read it as a file.
 
-    Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed. Threads
-    that share a stream take turns. Dropped or closed, it stops what is in flight. It is not seekable:
-    ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)`` text.
+    Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed.
+    Threads that share a stream take turns. Dropped or closed, it stops what is in flight. It is not
+    seekable: ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)``
+    text.
     """
 
     @property
     def info(self) -> ObjectInfo:
-        """What the server says of the object; when the stream has ended, also whether its bytes agreed
-        with its checksum."""
+        """What the server says of the object; when the stream has ended, also whether its bytes
+        agreed with its checksum."""
     @property
     def length(self) -> int:
         """Bytes that the whole stream has."""
@@ -408,8 +413,8 @@ class Stream:
         """Reads `size` bytes, fewer only at the end; all that are left without a size, or with a
         negative one. One copy: from where they landed into the new ``bytes``."""
     def readinto(self, destination: BufferLike, /) -> int:
-        """Fills a writable buffer, less of it only at the end, and returns how many bytes that took.
-        One copy: from where they landed."""
+        """Fills a writable buffer, less of it only at the end, and returns how many that took. One
+        copy: from where they landed."""
     def readable(self) -> Literal[True]: ...
     def writable(self) -> Literal[False]: ...
     def seekable(self) -> Literal[False]: ...
@@ -530,8 +535,8 @@ class Client:
     and in children after a fork; pickled, it takes its settings along and never a secret.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
@@ -539,7 +544,7 @@ class Client:
         anonymous: bool = False,
         pickle_secrets: bool = False,
         **settings: Unpack[Settings],
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def aio(self) -> AsyncClient:
         """The awaitable view of this client."""
@@ -619,6 +624,7 @@ class Client:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -633,6 +639,7 @@ class Client:
         as_bytes: Literal[False] = False,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -647,6 +654,7 @@ class Client:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -661,6 +669,7 @@ class Client:
         into: None = None,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -675,6 +684,7 @@ class Client:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -689,6 +699,7 @@ class Client:
         as_bytes: Literal[False] = False,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -703,6 +714,7 @@ class Client:
         as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -717,6 +729,7 @@ class Client:
         errors: Literal["return"],
         as_bytes: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -731,6 +744,7 @@ class Client:
         into: None = None,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -745,6 +759,7 @@ class Client:
         errors: Literal["return"],
         into: None = None,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -759,6 +774,7 @@ class Client:
         as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -773,6 +789,7 @@ class Client:
         into: None = None,
         as_bytes: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -944,8 +961,8 @@ class AsyncClient:
     event loop awaits it; a cancelled task stops its transfer.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
@@ -953,7 +970,10 @@ class AsyncClient:
         anonymous: bool = False,
         pickle_secrets: bool = False,
         **settings: Unpack[Settings],
-    ) -> None: ...
+    ) -> Self: ...
+    @property
+    def blocking(self) -> Client:
+        """The blocking view of this client."""
     @property
     def settings(self) -> dict[str, str]:
         """What is in effect, by name; no secret is among it."""
@@ -1030,6 +1050,7 @@ class AsyncClient:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1044,6 +1065,7 @@ class AsyncClient:
         as_bytes: Literal[False] = False,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1058,6 +1080,7 @@ class AsyncClient:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1072,6 +1095,7 @@ class AsyncClient:
         into: None = None,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1086,6 +1110,7 @@ class AsyncClient:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1100,6 +1125,7 @@ class AsyncClient:
         as_bytes: Literal[False] = False,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1114,6 +1140,7 @@ class AsyncClient:
         as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1128,6 +1155,7 @@ class AsyncClient:
         errors: Literal["return"],
         as_bytes: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1142,6 +1170,7 @@ class AsyncClient:
         into: None = None,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1156,6 +1185,7 @@ class AsyncClient:
         errors: Literal["return"],
         into: None = None,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1170,6 +1200,7 @@ class AsyncClient:
         as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1184,6 +1215,7 @@ class AsyncClient:
         into: None = None,
         as_bytes: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],

@@ -265,7 +265,7 @@ impl Verbs {
     }
 }
 
-// Its signature would be moved to the right each time.
+// Rustfmt would indent the signature further each time.
 #[rustfmt::skip]
 macro_rules! view {
     ($name:ident, $awaitable:literal, $doc:literal) => {

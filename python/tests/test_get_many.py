@@ -24,7 +24,12 @@ def body(index: int) -> bytes:
 @pytest.fixture
 def small(client: wirespeed.Client, bucket: str) -> list[str]:
     """The locations of COUNT small objects, of which the i-th is `body(i)`."""
-    client.put_many([(f"k/{index}", body(index)) for index in range(COUNT)], bucket=bucket)
+
+    async def fill() -> None:
+        puts = (client.aio.put(f"k/{i}", body(i), bucket=bucket) for i in range(COUNT))
+        await asyncio.gather(*puts)
+
+    asyncio.run(fill())
     return [f"s3://{bucket}/k/{index}" for index in range(COUNT)]
 
 

@@ -89,7 +89,7 @@ def test_a_file_is_put_by_its_name_or_opened(verbs, s3, bucket, tmp_path):
     assert stored(s3, bucket, "opened") == stored(s3, bucket, "named") == PAYLOAD
     with pytest.raises(TypeError, match="put_file"):
         verbs.put("k", path, bucket=bucket)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(wirespeed.LocalIOError, match="no-such"):
         verbs.put_file("k", tmp_path / "no-such", bucket=bucket)
 
 

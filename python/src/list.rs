@@ -225,7 +225,7 @@ impl Blocking {
         let reading = ours(&self.reading)?;
         loop {
             let taken = reading.take(py, self.each)?;
-            if taken.is_some() || !wait(py, &reading.live, reading.fill(self.each), None)? {
+            if taken.is_some() || !wait(py, &reading.live, reading.fill(self.each), &mut None)? {
                 return Ok(taken);
             }
         }

@@ -397,7 +397,7 @@ macro_rules! both {
 
             /// Reads `size` bytes, fewer only at the end; all that are left without a size, or with a negative
             /// one. One copy: from where they landed into the new ``bytes``.
-            #[pyo3(signature = (size=-1, /))]
+            #[pyo3(signature = (size=-1, /), text_signature = "($self, size=-1, /)")]
             fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Py<PyAny>> {
                 self.0.read(py, size)
             }

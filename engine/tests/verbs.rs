@@ -8,6 +8,10 @@ mod script;
 mod copies;
 #[path = "verbs/housekeeping.rs"]
 mod housekeeping;
+#[path = "verbs/many.rs"]
+mod many;
+#[path = "verbs/parts.rs"]
+mod parts;
 #[path = "verbs/reads.rs"]
 mod reads;
 #[path = "verbs/versions.rs"]

@@ -23,7 +23,12 @@ pub struct Outcomes<T> {
     crew: JoinSet<()>,
     /// What each worker has in hand: the index of its item.
     in_hand: Vec<(Id, Arc<AtomicUsize>)>,
+    /// The budget for what is gathered into a batch and not handed over yet.
+    gathered: Vec<MemoryPermit>,
 }
+
+/// The most outcomes of one batch: beyond some dozens, another costs no less to hand over.
+const BATCH: usize = 64;
 
 /// In the place of an index: between two items.
 const NOTHING: usize = usize::MAX;
@@ -40,22 +45,62 @@ impl<T> Outcomes<T> {
     pub async fn next(&mut self) -> Option<(usize, Result<T>)> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
-}
 
-impl<T> Stream for Outcomes<T> {
-    type Item = (usize, Result<T>);
+    /// Adds what has finished to `into`, and returns how many that are: at least one, and 0 after the last.
+    ///
+    /// For a consumer on another thread, to which every hand-over costs a wake-up. A batch goes on growing
+    /// for as long as the runtime's workers have something to do: whatever has arrived for them is handled before
+    /// the batch is given out, so its first object waits no longer than the processor is busy, and for at most 63
+    /// others. If the future is dropped, what it had gathered is in `into`.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client, keys: Vec<String>) -> wirespeed::Result<()> {
+    /// let mut objects = client.get_many("bucket").buffers(keys)?;
+    /// let mut batch = Vec::new();
+    /// while objects.next_batch(&mut batch).await > 0 {
+    ///     for (index, object) in batch.drain(..) {
+    ///         println!("{index}: {} bytes", object?.body.len());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn next_batch(&mut self, into: &mut Vec<(usize, Result<T>)>) -> usize {
+        self.gathered.clear();
+        let before = into.len();
+        if let Some((outcome, permit)) = std::future::poll_fn(|cx| self.poll_outcome(cx)).await {
+            into.push(outcome);
+            self.gathered.extend(permit);
+            let mut known = before;
+            loop {
+                while into.len() - before < BATCH
+                    && let Ok(Outcome { index, result, permit }) = self.receiver.try_recv()
+                {
+                    into.push((index, result));
+                    self.gathered.extend(permit);
+                }
+                if into.len() == known || into.len() - before == BATCH {
+                    break;
+                }
+                known = into.len();
+                // Behind all tasks that are ready, and those that a look at the sockets finds ready.
+                tokio::task::yield_now().await;
+            }
+        }
+        self.gathered.clear();
+        into.len() - before
+    }
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    fn poll_outcome(&mut self, cx: &mut Context<'_>) -> Poll<Option<(Finished<T>, Option<MemoryPermit>)>> {
         if let Some(Outcome { index, result, permit }) = ready!(self.receiver.poll_recv(cx)) {
-            drop(permit);
-            return Poll::Ready(Some((index, result)));
+            return Poll::Ready(Some(((index, result), permit)));
         }
         // Nobody sends any more: all have ended, well or not.
         while let Some(ended) = ready!(self.crew.poll_join_next(cx)) {
             let Err(error) = ended else { continue };
             let worker = self.in_hand.iter().find(|(id, _)| *id == error.id());
             match worker.map(|(_, index)| index.load(Ordering::Relaxed)) {
-                Some(index) if index != NOTHING => return Poll::Ready(Some((index, Err(lost(error))))),
+                Some(index) if index != NOTHING => return Poll::Ready(Some(((index, Err(lost(error))), None))),
                 // It was looking for an item: it is the caller's own source that panicked.
                 _ => match error.try_into_panic() {
                     Ok(panic) => std::panic::resume_unwind(panic),
@@ -64,6 +109,19 @@ impl<T> Stream for Outcomes<T> {
             }
         }
         Poll::Ready(None)
+    }
+}
+
+/// An item's index, and what came of it.
+type Finished<T> = (usize, Result<T>);
+
+impl<T> Stream for Outcomes<T> {
+    type Item = (usize, Result<T>);
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let outcome = ready!(self.poll_outcome(cx));
+        // With the hand-over its permit goes: the bytes are the caller's now.
+        Poll::Ready(outcome.map(|(finished, _permit)| finished))
     }
 }
 
@@ -148,7 +206,7 @@ where
         };
         in_hand.push((crew.spawn(task.in_current_span()).id(), held));
     }
-    Outcomes { receiver, crew, in_hand }
+    Outcomes { receiver, crew, in_hand, gathered: Vec::new() }
 }
 
 #[cfg(test)]

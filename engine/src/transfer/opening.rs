@@ -1,7 +1,7 @@
 //! How a download begins: which bytes are wanted, and which of them the first request asks for, before
 //! anybody knows the object's size. Pure: it reads the head of the answer, and sends nothing.
 
-use std::ops::Range;
+use std::ops::{Bound, Range, RangeBounds};
 
 use super::checksum::Sizes;
 use super::options::Fields;
@@ -18,6 +18,30 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
+    /// What a caller writes as a range.
+    pub(crate) fn range(range: impl RangeBounds<u64>) -> Wanted {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => u64::MAX,
+        };
+        Wanted::Range(start..end)
+    }
+
+    /// The most bytes that it can come to.
+    pub(super) fn most(&self) -> u64 {
+        match self {
+            Wanted::All => u64::MAX,
+            Wanted::Range(range) => range.end.saturating_sub(range.start),
+            Wanted::Suffix(length) => *length,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Wanted::All => false,

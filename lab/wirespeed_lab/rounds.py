@@ -166,7 +166,7 @@ class _Measuring:
         for name, value in self._server.counts().items():
             sample[name] = value - sent[name]
         share = process.contender.share
-        wanted = (self._row.bytes_per_round // share, self._row.objects_per_round // share)
+        wanted = (self._row.bytes_per_round // share, max(1, self._row.objects_per_round // share))
         if (sample["bytes"], sample["objects"]) != wanted:
             raise WrongBytes(
                 f"{process.contender.name} moved {sample['bytes']} bytes in {sample['objects']} "

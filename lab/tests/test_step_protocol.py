@@ -47,13 +47,22 @@ SIZE = 3 << 20
 def origin():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(places, "origin", lambda: places.target() / "debug" / "wirespeed-origin")
-        server = Origin(0, synthetic=(Synthetic("b", "one", SIZE),))
+        server = Origin(0, synthetic=(Synthetic("bench", "one", SIZE),))
     with server:
         yield server
 
 
 def contender(endpoint, *arguments):
-    command = (sys.executable, "-c", DRIVER, "--endpoint", endpoint, "--bucket", "b", *arguments)
+    command = (
+        sys.executable,
+        "-c",
+        DRIVER,
+        "--endpoint",
+        endpoint,
+        "--bucket",
+        "bench",
+        *arguments,
+    )
     return Contender("it", "peer", command, {"PYTHONPATH": str(places.step_protocol())})
 
 
@@ -95,7 +104,7 @@ def test_without_steps_there_is_one_round():
 
 def test_the_server_counts_requests_and_bytes(origin):
     before = origin.counts()
-    with urllib.request.urlopen(f"{origin.endpoint}/b/one") as answer:
+    with urllib.request.urlopen(f"{origin.endpoint}/bench/one") as answer:
         answer.read()
     after = origin.counts()
     assert after["server_requests"] - before["server_requests"] == 1
@@ -103,7 +112,7 @@ def test_the_server_counts_requests_and_bytes(origin):
 
 
 def test_the_server_computes_the_same_bytes(origin):
-    with urllib.request.urlopen(f"{origin.endpoint}/b/one") as answer:
+    with urllib.request.urlopen(f"{origin.endpoint}/bench/one") as answer:
         body = memoryview(answer.read())
     assert synthetic_bytes.first_difference("one", body, 0, every=True) is None
     assert synthetic_bytes.first_difference("one", body[70_000:], 70_000, every=True) is None

@@ -52,6 +52,7 @@ pub use transfer::delete::{Delete, DeleteFailure, DeleteMany, DeleteOutcome};
 pub use transfer::get::{Get, Object};
 pub use transfer::get_item::GetItem;
 pub use transfer::get_many::GetMany;
+pub use transfer::get_ranges::GetRanges;
 pub use transfer::head::{Head, ObjectInfo};
 pub use transfer::list::{List, ListedObject, ListedVersion, Page, StorageClass, VersionPage};
 pub use transfer::many::Outcomes;

@@ -12,6 +12,8 @@ mod housekeeping;
 mod many;
 #[path = "verbs/parts.rs"]
 mod parts;
+#[path = "verbs/ranges.rs"]
+mod ranges;
 #[path = "verbs/reads.rs"]
 mod reads;
 #[path = "verbs/versions.rs"]

@@ -24,7 +24,7 @@ use super::parts::ObjectParts;
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Attempts, Call, Subject};
 use super::stream::ObjectStream;
-use super::version::{Accepted, Version, accept_range};
+use super::version::{Accepted, Pin, Version, accept_range, changed};
 use super::workers::run_together;
 use crate::buffer::{Buffer, FreezeError, OwnedTarget, Slot, Target, lend_blocking};
 use crate::error::{Error, ErrorKind, Result};
@@ -320,7 +320,8 @@ impl Get {
         let (attached, conditions) = options.split();
         let subject = subject.clone().with(attached);
         let verify = verify.unwrap_or(engine.config.verify_checksums);
-        let opening = Opening { wanted, part, in_order, conditions: &conditions, verify, sizes: &engine.sizes };
+        let (conditions, sizes) = (&conditions, &engine.sizes);
+        let opening = Opening { wanted, part, in_order, conditions, verify, pin: None, sizes };
         open(&engine, subject, opening, progress, kept).await
     }
 }
@@ -347,7 +348,7 @@ pub(crate) async fn open(
     kept: &mut Option<Connection>,
 ) -> Result<Opened> {
     engine.keep_house();
-    let Opening { wanted, part, verify, sizes, .. } = &opening;
+    let Opening { wanted, part, verify, pin, sizes, .. } = &opening;
     let all = *wanted == Wanted::All;
     let whole = all && *verify && sizes.expects_small();
     let first = opening.first();
@@ -355,12 +356,17 @@ pub(crate) async fn open(
     let mut headers = Borrowed::new();
     headers.push(if whole { CHECKSUM_MODE } else { ("range", first.write(&mut range_text)) });
     headers.extend(opening.conditions.iter());
+    let pinned = pin.and_then(Pin::if_match).filter(|_| !headers.iter().any(|(name, _)| *name == "if-match"));
+    headers.extend(pinned.map(|etag| ("if-match", etag)));
     let call = Call { headers: &headers, into_slot: true, ..Call::new(Method::Get) };
     let mut attempts = Attempts::new();
     loop {
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
             let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
+            if let Some(pin) = pin {
+                pin.accept(head, size)?;
+            }
             let larger = whole && arriving.end > *part;
             if larger && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
                 arriving.end = *part;
@@ -397,6 +403,9 @@ pub(crate) async fn open(
                 let source = Source { engine: Arc::clone(engine), subject, version, progress, check };
                 let info = ObjectInfo::default();
                 return Ok(Opened { source, info, wanted: 0..0, first: None });
+            }
+            Err(failure) if pinned.is_some() && failure.error.status() == Some(412) => {
+                return Err(subject.explain(changed("its ETag").error));
             }
             Err(failure) => attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?,
         }

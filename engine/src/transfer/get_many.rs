@@ -10,19 +10,16 @@ use tracing::Instrument;
 use super::Engine;
 use super::checksum::Sizes;
 use super::file::write_file;
-use super::get::{Object, Opened, empty_range, incomplete, open, recovered};
+use super::get::{Object, incomplete};
 use super::get_item::GetItem;
+use super::getter::Getter;
 use super::head::ObjectInfo;
 use super::many::{Items, Outcomes, Worker, start};
-use super::opening::Opening;
-use super::options::Fields;
 use super::part::reserve;
 use super::read_options::{ReadOptions, read_methods};
 use super::request::Subject;
-use crate::buffer::Target;
 use crate::error::Result;
 use crate::metrics::Progress;
-use crate::net::Connection;
 use crate::pace::MemoryPermit;
 
 /// GETs that have not been sent; made by [`Client::get_many`](crate::Client::get_many).
@@ -172,7 +169,7 @@ impl GetMany {
         let bucket = Subject::bucket(&engine, "get", &bucket)?.with(attached);
         let conditions = Arc::new(conditions);
         let workers = engine.pace.workers(usize::MAX);
-        Ok(start(items, workers, || {
+        let crew = start(items, workers, || {
             worker(Getter {
                 engine: Arc::clone(&engine),
                 bucket: bucket.clone(),
@@ -182,71 +179,8 @@ impl GetMany {
                 sizes: Arc::clone(&sizes),
                 kept: None,
             })
-        }))
-    }
-}
-
-/// What the workers share, whatever their destination.
-struct Getter {
-    engine: Arc<Engine>,
-    bucket: Subject,
-    progress: Option<Progress>,
-    conditions: Arc<Fields>,
-    verify: bool,
-    /// What this call has seen.
-    sizes: Arc<Sizes>,
-    kept: Option<Connection>,
-}
-
-impl Getter {
-    async fn open(&mut self, item: GetItem) -> Result<Opened> {
-        let GetItem { key, wanted, version } = item;
-        let mut subject = self.bucket.with_key(&key)?;
-        if let Some(id) = version {
-            subject = subject.at_version(id);
-        }
-        if wanted.is_empty() {
-            return Err(subject.explain(empty_range()));
-        }
-        let part = self.engine.pace.part_size();
-        let (conditions, verify, sizes) = (&*self.conditions, self.verify, &*self.sizes);
-        let opening = Opening { wanted, part, in_order: false, conditions, verify, sizes };
-        open(&self.engine, subject, opening, self.progress.clone(), &mut self.kept).await
-    }
-
-    /// Receives into the engine's memory. The budget is asked for one part's room before the size is
-    /// known, since the bytes come with the answer, and for what a larger object needs after that.
-    async fn buffer(&mut self, item: GetItem) -> Result<(Object, MemoryPermit)> {
-        let first = item.wanted.most().min(self.engine.pace.part_size());
-        let mut permit = self.engine.pace.admission.undelivered(first).await;
-        let mut opened = self.open(item).await?;
-        let length = opened.length();
-        match (length.checked_sub(first), &mut opened.first) {
-            (Some(more @ 1..), Some((_, begun))) => {
-                let more = self.engine.pace.admission.more_undelivered(more);
-                permit.join(begun.exchange.wait_for_memory(&self.engine, more).await);
-            }
-            _ => permit.shrink(length),
-        }
-        let object = opened.into_object(&mut self.kept).await?;
-        Ok((object, permit))
-    }
-
-    async fn fill<D>(&mut self, item: GetItem, destination: D) -> Result<(D, u64, ObjectInfo)>
-    where
-        D: AsMut<[u8]> + Send + 'static,
-    {
-        let mut target = Target::from_owner(destination);
-        let slot = target.whole();
-        let opened = self.open(item).await?;
-        let subject = opened.source.subject.clone();
-        let length = opened.length();
-        let info = opened.into_slice(slot, &mut self.kept).await?;
-        Ok((recovered(target, &subject)?, length, info))
-    }
-
-    fn retire(self) {
-        self.engine.put_back(&self.bucket, self.kept);
+        });
+        Ok(crew.into())
     }
 }
 
@@ -255,7 +189,7 @@ struct Buffers(Getter);
 impl Worker<GetItem, Object> for Buffers {
     async fn work(&mut self, item: GetItem) -> (Result<Object>, Option<MemoryPermit>) {
         let span = self.0.bucket.span_of(item.key());
-        match self.0.buffer(item).instrument(span).await {
+        match self.0.buffer(item, None).instrument(span).await {
             Ok((object, permit)) => (Ok(object), Some(permit)),
             Err(error) => (Err(error), None),
         }
@@ -288,7 +222,7 @@ impl Worker<GetItem, ObjectInfo> for Discard {
     async fn work(&mut self, item: GetItem) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
         let span = self.0.bucket.span_of(item.key());
         let discarded = async {
-            let opened = self.0.open(item).await?;
+            let opened = self.0.open(item, None).await?;
             opened.discard(&mut self.0.kept).await
         };
         (discarded.instrument(span).await, None)
@@ -306,7 +240,7 @@ impl Files {
         let getter = &mut self.0;
         let part = getter.engine.pace.part_size();
         let mut permit = getter.engine.pace.admission.memory(part).await;
-        let opened = getter.open(GetItem::new(key)).await?;
+        let opened = getter.open(GetItem::new(key), None).await?;
         let length = opened.length();
         if length > part {
             drop(permit);

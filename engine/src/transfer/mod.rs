@@ -17,6 +17,8 @@ pub(crate) mod file;
 pub(crate) mod get;
 pub(crate) mod get_item;
 pub(crate) mod get_many;
+pub(crate) mod get_ranges;
+mod getter;
 pub(crate) mod head;
 pub(crate) mod list;
 mod lost_answer;

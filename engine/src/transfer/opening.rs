@@ -6,6 +6,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use super::checksum::Sizes;
 use super::options::Fields;
 use super::part::RangeText;
+use super::version::Pin;
 use crate::wire::response::{BodyLength, ResponseHead};
 
 /// Which bytes of an object are wanted, before its size is known.
@@ -78,6 +79,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) in_order: bool,
     pub(crate) conditions: &'a Fields,
     pub(crate) verify: bool,
+    /// The version that other reads of the object have met, where they must be of one.
+    pub(crate) pin: Option<&'a Pin>,
     /// Where it is learnt how large objects are.
     pub(crate) sizes: &'a Sizes,
 }

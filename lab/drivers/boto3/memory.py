@@ -95,6 +95,7 @@ def _crt() -> s3transfer.crt.CRTTransferManager:
     client = s3transfer.crt.create_s3_crt_client(
         REGION,
         crt_credentials_provider=awscrt.auth.AwsCredentialsProvider.new_static(*KEYS.values()),
+        num_threads=1,
         part_size=WORK.part,
         use_ssl=secure,
         verify=os.environ["AWS_CA_BUNDLE"] if secure else None,

@@ -12,7 +12,7 @@ use crate::call::Call;
 use crate::client::Verbs;
 use crate::errors;
 use crate::location::{Location, Wanted};
-use crate::memory::Lent;
+use crate::memory::{Lending, Lent};
 use crate::options::{ReadOptions, apply_read};
 use crate::progress::Watch;
 
@@ -71,7 +71,9 @@ impl Verbs {
             get = get.verify(verify);
         }
         match (as_bytes, on_part) {
-            (true, Some(_)) => Err(errors::config("as_bytes keeps the bytes and on_part does not: choose one of the two")),
+            (true, Some(_)) => {
+                Err(errors::config("as_bytes keeps the bytes and on_part does not: choose one of the two"))
+            }
             (true, None) => bytes::receive(py, &live, get, watch, self.awaitable),
             (false, Some(callback)) => on_part::receive(py, &live, get, callback, watch, self.awaitable),
             (false, None) => {
@@ -104,7 +106,8 @@ impl Verbs {
         let location = Location::object(r#where, bucket)?;
         let wanted = Wanted::parse(range)?;
         let options = ReadOptions::parse(options)?;
-        let destination = Lent::new(destination)?;
+        let lending = Lending::default();
+        let destination = Lent::within(destination, &lending)?;
         let live = self.live(py)?;
         let (counts, watch) = Watch::new(progress);
         let mut get = request(&live.engine, location, wanted, options).progress(counts);
@@ -116,6 +119,6 @@ impl Verbs {
             lent.release(py);
             Ok(length.into_pyobject(py)?.into_any().unbind())
         };
-        Call { future, finish, watch }.run(py, &live, self.awaitable)
+        Call { future, finish, watch }.run_lending(py, &live, self.awaitable, lending)
     }
 }

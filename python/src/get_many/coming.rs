@@ -122,10 +122,14 @@ impl Coming {
                             .poll_next(cx)
                             .map(|next| next.map(|(index, outcome)| (index, outcome.map(Delivered::Buffer)))),
                         Outcoming::Bytes(outcomes) => Pin::new(outcomes).poll_next(cx).map(|next| {
-                            next.map(|(index, outcome)| (index, outcome.map(|(bytes, length, _)| Delivered::Bytes(bytes, length))))
+                            next.map(|(index, outcome)| {
+                                (index, outcome.map(|(bytes, length, _)| Delivered::Bytes(bytes, length)))
+                            })
                         }),
                         Outcoming::Into(outcomes) => Pin::new(outcomes).poll_next(cx).map(|next| {
-                            next.map(|(index, outcome)| (index, outcome.map(|(lent, length, _)| Delivered::Into(lent, length))))
+                            next.map(|(index, outcome)| {
+                                (index, outcome.map(|(lent, length, _)| Delivered::Into(lent, length)))
+                            })
                         }),
                     };
                     match polled {

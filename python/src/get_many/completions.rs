@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 use tokio::sync::Mutex;
-use wirespeed::{Progress, Result};
+use wirespeed::{Error, Progress, Result};
 
 use super::coming::{self, Coming, Delivered};
 use super::items::{Prepared, Request};
@@ -18,6 +18,7 @@ use crate::client::Live;
 use crate::errors::{self, Raised};
 use crate::fork::Inherited;
 use crate::progress::Watch;
+use crate::runtime;
 
 type Batch = Vec<(usize, Result<Delivered>)>;
 type Value = fn(Python<'_>, Result<Delivered>) -> PyResult<Py<PyAny>>;
@@ -25,7 +26,20 @@ type Value = fn(Python<'_>, Result<Delivered>) -> PyResult<Py<PyAny>>;
 enum Stage {
     Prepared(Prepared, Progress),
     Begun(Coming),
+    Failed(Error),
     Ended,
+}
+
+impl Stage {
+    /// Under way, where it was not yet.
+    fn begun(self, live: &Live) -> Stage {
+        match self {
+            Stage::Prepared(prepared, progress) => {
+                Coming::begin(&live.engine, prepared, progress).map_or_else(Stage::Failed, Stage::Begun)
+            }
+            other => other,
+        }
+    }
 }
 
 /// A bulk call under way.
@@ -51,21 +65,30 @@ impl Bulk {
             let mut batch = Vec::new();
             let Some(stage) = stage.get() else { return Ok(batch) };
             let mut stage = stage.lock().await;
-            loop {
-                match std::mem::replace(&mut *stage, Stage::Ended) {
-                    Stage::Prepared(prepared, progress) => {
-                        *stage = Stage::Begun(Coming::begin(&live.engine, prepared, progress)?);
+            match std::mem::replace(&mut *stage, Stage::Ended).begun(&live) {
+                Stage::Begun(mut coming) => {
+                    if coming.next_batch(&mut batch).await > 0 {
+                        *stage = Stage::Begun(coming);
                     }
-                    Stage::Begun(mut coming) => {
-                        if coming.next_batch(&mut batch).await > 0 {
-                            *stage = Stage::Begun(coming);
-                        }
-                        return Ok(batch);
-                    }
-                    Stage::Ended => return Ok(batch),
+                    Ok(batch)
                 }
+                Stage::Failed(error) => Err(error),
+                Stage::Prepared(..) | Stage::Ended => Ok(batch),
             }
         })
+    }
+
+    /// Begins now, before anybody asks for an outcome.
+    fn begin(&self) -> PyResult<()> {
+        let Bulk { live, stage } = self.clone();
+        let threads = runtime::threads()?;
+        threads.spawn(self.live.stopping(threads), async move {
+            if let Some(stage) = stage.get() {
+                let mut stage = stage.lock().await;
+                *stage = std::mem::replace(&mut *stage, Stage::Ended).begun(&live);
+            }
+        });
+        Ok(())
     }
 
     /// Stops what is in flight, where its tasks run.
@@ -243,6 +266,7 @@ pub(super) fn begin(
     let (counts, watch) = Watch::new(progress);
     let value: Value = if request.copies() { coming::copied } else { coming::value };
     let bulk = Bulk::new(&live, request.prepare(py)?, counts);
+    bulk.begin()?;
     let watch = BlockingMutex::new(watch);
     let iterating = Iterating { bulk, ready: BlockingMutex::default(), on_error, watch, value };
     Ok(if verbs.awaitable {

@@ -6,7 +6,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::errors;
 use crate::location::{Location, Wanted};
-use crate::memory::{Lent, NewBytes};
+use crate::memory::{Lending, Lent, NewBytes};
 use crate::options::ReadOptions;
 
 /// Longer results are not made before it is known how long they are.
@@ -42,7 +42,9 @@ impl Item {
 /// Reads the items of a call.
 pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<Vec<Item>> {
     if items.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("items is an iterable of locations, and a str is one location: write [location]"));
+        return Err(PyTypeError::new_err(
+            "items is an iterable of locations, and a str is one location: write [location]",
+        ));
     }
     let mut parsed = Vec::with_capacity(items.len().unwrap_or(0));
     for item in items.try_iter()? {
@@ -52,7 +54,9 @@ pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<
                 (Location::object(&pair.get_item(0)?, bucket)?, Wanted::parse(Some(&pair.get_item(1)?))?)
             }
             Ok(other) => {
-                return Err(PyTypeError::new_err(format!("an item is a location or a pair (location, range), not {other}")));
+                return Err(PyTypeError::new_err(format!(
+                    "an item is a location or a pair (location, range), not {other}"
+                )));
             }
             Err(_) => (Location::object(&item, bucket)?, Wanted::All),
         };
@@ -66,26 +70,43 @@ pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<
 pub(super) enum Kind {
     Buffers,
     Bytes,
-    Into(Vec<Lent>),
+    Into(Vec<Lent>, Lending),
 }
 
 impl Kind {
-    pub(super) fn of(count: usize, into: Option<&Bound<'_, PyAny>>, as_bytes: bool, max_gap: Option<u64>) -> PyResult<Kind> {
+    pub(super) fn of(
+        count: usize,
+        into: Option<&Bound<'_, PyAny>>,
+        as_bytes: bool,
+        max_gap: Option<u64>,
+    ) -> PyResult<Kind> {
         let Some(into) = into else { return Ok(if as_bytes { Kind::Bytes } else { Kind::Buffers }) };
         if as_bytes {
-            return Err(errors::config("into= says where the bytes go and as_bytes asks for new ones: choose one of the two"));
+            return Err(errors::config(
+                "into= says where the bytes go and as_bytes asks for new ones: choose one of the two",
+            ));
         }
         if max_gap.is_some() {
             return Err(errors::config("joined ranges land in memory of their own: leave out max_gap, or into"));
         }
-        let lent = into.try_iter()?.map(|destination| Lent::new(&destination?)).collect::<PyResult<Vec<_>>>()?;
+        let lending = Lending::default();
+        let lent =
+            into.try_iter()?.map(|destination| Lent::within(&destination?, &lending)).collect::<PyResult<Vec<_>>>()?;
         if lent.len() != count {
             return Err(errors::config(format!("into= has {} destinations for {count} items", lent.len())));
         }
-        Ok(Kind::Into(lent))
+        Ok(Kind::Into(lent, lending))
     }
 
-    pub(super) fn wants_bytes(&self) -> bool {
+    /// What the caller has lent.
+    pub(super) fn lending(&self) -> Option<Lending> {
+        match self {
+            Kind::Into(_, lending) => Some(lending.clone()),
+            Kind::Buffers | Kind::Bytes => None,
+        }
+    }
+
+    fn wants_bytes(&self) -> bool {
         matches!(self, Kind::Bytes)
     }
 }
@@ -126,7 +147,8 @@ impl Request {
     /// knows before they are there, or that share a request with others.
     pub(super) fn copies(&self) -> bool {
         self.kind.wants_bytes()
-            && (self.max_gap.is_some() || self.items.iter().any(|item| item.most().is_none_or(|most| most > MOST_AHEAD)))
+            && (self.max_gap.is_some()
+                || self.items.iter().any(|item| item.most().is_none_or(|most| most > MOST_AHEAD)))
     }
 
     /// Groups the items by bucket, and makes their `bytes` where those can be made now.
@@ -134,7 +156,7 @@ impl Request {
         let makes_bytes = self.kind.wants_bytes() && !self.copies();
         let Request { items, kind, max_gap, verify, options } = self;
         let mut lent = match kind {
-            Kind::Into(lent) => Some(lent.into_iter()),
+            Kind::Into(lent, _) => Some(lent.into_iter()),
             _ => None,
         };
         let mut groups: Vec<Group> = Vec::new();

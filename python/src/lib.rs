@@ -1,6 +1,56 @@
-//! The compiled half of the Python package.
+//! The compiled half of the Python package `wirespeed`.
+//!
+//! Each verb is a file. A call reads its arguments ([`location`], [`options`], [`memory`]), makes the
+//! engine's request, and is run on the engine's threads ([`runtime`]) and either waited for ([`call`])
+//! or awaited ([`aio`]). Bytes land in memory that exists before they arrive: the engine's pool
+//! ([`buffer`]), the caller's buffer or a new `bytes` object ([`memory`]). Nothing on the data's path
+//! takes the interpreter's lock.
+//!
+//! The module declares that it does not need the global interpreter lock. All its classes are frozen.
+//! Subinterpreters are refused by PyO3 at import.
+
+mod aio;
+mod buffer;
+mod call;
+mod client;
+mod dlpack;
+mod errors;
+mod fork;
+mod get;
+mod head;
+mod info;
+mod location;
+mod logging;
+mod memory;
+mod options;
+mod progress;
+mod put;
+mod runtime;
 
 use pyo3::prelude::*;
 
 #[pymodule(gil_used = false)]
-mod _wirespeed {}
+mod _wirespeed {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::buffer::Buffer;
+    #[pymodule_export]
+    use crate::client::{AsyncClient, Client};
+    #[pymodule_export]
+    use crate::info::{ObjectInfo, PutResult};
+    #[pymodule_export]
+    use crate::progress::Snapshot;
+
+    /// Stops what is in flight: called at the interpreter's end.
+    #[pyfunction]
+    fn _stop(py: Python<'_>) {
+        crate::runtime::stop(py);
+    }
+
+    #[pymodule_init]
+    fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::fork::watch();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

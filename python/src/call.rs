@@ -1,0 +1,99 @@
+//! One call into the engine: begun from Python, run on the engine's threads, waited for in one of two
+//! ways.
+//!
+//! Owns: the blocking wait. The caller's thread gives up the interpreter's lock and sleeps until the
+//! result is there; ten times a second it wakes to let a signal handler run (Ctrl-C), to tell how far
+//! things have come and to pass on log records. Whatever a handler or a callback raises stops the call
+//! and is raised. The awaitable form is in [`crate::aio`].
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use wirespeed::Result;
+
+use crate::client::Live;
+use crate::errors::{self, Raised};
+use crate::progress::Watch;
+use crate::{aio, logging, memory, runtime};
+
+/// How often a waiting thread looks up.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
+
+/// How long a stopped call is waited for: its tasks end at their next turn.
+const STOPPING: Duration = Duration::from_secs(5);
+
+/// Something for the engine to do, and how its result becomes Python's.
+pub(crate) struct Call<F, G> {
+    pub(crate) future: F,
+    pub(crate) finish: G,
+    pub(crate) watch: Option<Watch>,
+}
+
+impl<T, F, G> Call<F, G>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+    G: FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+{
+    /// Waits here, or gives something to be awaited.
+    pub(crate) fn run(self, py: Python<'_>, live: &Arc<Live>, awaitable: bool) -> PyResult<Py<PyAny>> {
+        let Call { future, finish, watch } = self;
+        if awaitable {
+            return aio::submit(py, live, future, finish, watch);
+        }
+        let result = wait(py, live, future, watch)?;
+        finish(py, result)
+    }
+}
+
+/// Runs a future on the engine's threads and waits for it.
+pub(crate) fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    live: &Arc<Live>,
+    future: impl Future<Output = Result<T>> + Send + 'static,
+    mut watch: Option<Watch>,
+) -> PyResult<T> {
+    let threads = runtime::threads()?;
+    logging::follow(py)?;
+    let (sender, mut receiver) = sync_channel(1);
+    let task = threads.spawn(live.stopping(threads), deliver(future, sender));
+    let look_up = |watch: &mut Option<Watch>| -> PyResult<()> {
+        py.check_signals()?;
+        logging::pass_on(py)?;
+        watch.as_mut().map_or(Ok(()), |watch| watch.tell(py))
+    };
+    let outcome = loop {
+        let (received, back) = py.detach(move || (receiver.recv_timeout(TICK), receiver));
+        receiver = back;
+        match received {
+            Ok(result) => break result,
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(raised) = look_up(&mut watch) {
+                    task.abort();
+                    // Its memory is the caller's again only when no task writes to it any more.
+                    py.detach(move || while receiver.recv_timeout(STOPPING).is_ok() {});
+                    memory::sweep(py);
+                    return Err(raised);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(errors::cancelled("the call was stopped: the client was closed, or the interpreter ends"));
+            }
+        }
+    };
+    memory::sweep(py);
+    logging::pass_on(py)?;
+    let result = outcome.raised(py)?;
+    if let Some(watch) = &mut watch {
+        watch.tell(py)?;
+    }
+    Ok(result)
+}
+
+async fn deliver<T>(future: impl Future<Output = Result<T>>, sender: SyncSender<Result<T>>) {
+    // Where nobody waits any more, nobody misses it.
+    let _ = sender.send(future.await);
+}

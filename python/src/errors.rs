@@ -1,0 +1,98 @@
+//! The engine's errors as Python's exceptions.
+//!
+//! The tree itself is Python (`wirespeed/errors.py`), where deriving from two classes is a line. A
+//! kind becomes the class of that name, and the context its attributes.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+use wirespeed::{Error, ErrorKind};
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("wirespeed.errors").map(Bound::unbind))?;
+    Ok(module.bind(py).getattr(name)?.cast_into::<PyType>()?)
+}
+
+fn class_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "NotFoundError",
+        ErrorKind::Precondition => "PreconditionError",
+        ErrorKind::Conflict => "ConflictError",
+        ErrorKind::Denied => "DeniedError",
+        ErrorKind::Throttled => "ThrottledError",
+        ErrorKind::Timeout => "TimedOutError",
+        ErrorKind::Connection => "BrokenConnectionError",
+        ErrorKind::Integrity => "IntegrityError",
+        ErrorKind::Config => "ConfigError",
+        ErrorKind::Cancelled => "CancelledError",
+        ErrorKind::Io => "LocalIOError",
+        ErrorKind::Protocol => "ProtocolError",
+        ErrorKind::Server => "ServerError",
+        _ => "WirespeedError",
+    }
+}
+
+/// An exception for what the engine says.
+pub(crate) fn from_engine(py: Python<'_>, error: &Error) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let fields = PyDict::new(py);
+        fields.set_item("operation", error.operation())?;
+        fields.set_item("bucket", error.bucket())?;
+        fields.set_item("key", error.key())?;
+        fields.set_item("status", error.status())?;
+        fields.set_item("code", error.code())?;
+        fields.set_item("request_id", error.request_id())?;
+        fields.set_item("attempts", error.attempts())?;
+        fields.set_item("elapsed", error.elapsed().as_secs_f64())?;
+        fields.set_item("upload_id", error.upload_id())?;
+        let os_error = std::error::Error::source(error)
+            .and_then(|source| source.downcast_ref::<std::io::Error>())
+            .and_then(std::io::Error::raw_os_error);
+        fields.set_item("errno", os_error)?;
+        let exception = class(py, class_of(error.kind()))?.call((error.to_string(),), Some(&fields))?;
+        Ok(PyErr::from_value(exception))
+    };
+    made().unwrap_or_else(|trouble| trouble)
+}
+
+fn raise(name: &str, message: String) -> PyErr {
+    Python::attach(|py| match class(py, name).and_then(|class| class.call1((message,))) {
+        Ok(exception) => PyErr::from_value(exception),
+        Err(trouble) => trouble,
+    })
+}
+
+/// What the caller gave cannot be used.
+pub(crate) fn config(message: impl Into<String>) -> PyErr {
+    raise("ConfigError", message.into())
+}
+
+/// The machine would not.
+pub(crate) fn local_io(message: impl Into<String>) -> PyErr {
+    raise("LocalIOError", message.into())
+}
+
+/// The work was stopped before it finished.
+pub(crate) fn cancelled(message: impl Into<String>) -> PyErr {
+    raise("CancelledError", message.into())
+}
+
+/// Something was used that was made before a fork.
+pub(crate) fn inherited(what: &str) -> PyErr {
+    PyRuntimeError::new_err(format!(
+        "this {what} was begun before the fork, and its threads are the parent's; begin one here"
+    ))
+}
+
+/// For `map_err` where the interpreter is at hand.
+pub(crate) trait Raised<T> {
+    fn raised(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T> Raised<T> for Result<T, Error> {
+    fn raised(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| from_engine(py, &error))
+    }
+}

@@ -1,0 +1,52 @@
+//! How far a call has come, told to a callback from the thread that waits.
+
+use pyo3::prelude::*;
+
+/// How far a call has come; what a progress callback is given, about ten times a second and once
+/// at the end.
+#[pyclass(frozen, name = "Progress", module = "wirespeed")]
+pub(crate) struct Snapshot {
+    /// Bytes that have arrived (or, of an upload, that the server has accepted).
+    #[pyo3(get)]
+    bytes: u64,
+    /// Bytes known to be on their way or there; grows as sizes become known.
+    #[pyo3(get)]
+    expected: u64,
+    /// Objects that are complete.
+    #[pyo3(get)]
+    objects: u64,
+}
+
+#[pymethods]
+impl Snapshot {
+    fn __repr__(&self) -> String {
+        format!("Progress(bytes={}, expected={}, objects={})", self.bytes, self.expected, self.objects)
+    }
+}
+
+/// A callback, and the counts that it is told.
+pub(crate) struct Watch {
+    counts: wirespeed::Progress,
+    callback: Py<PyAny>,
+    told: Option<(u64, u64, u64)>,
+}
+
+impl Watch {
+    /// Counts for the engine to fill, and who is to be told of them.
+    pub(crate) fn new(callback: Option<Py<PyAny>>) -> (wirespeed::Progress, Option<Watch>) {
+        let counts = wirespeed::Progress::default();
+        let watch = callback.map(|callback| Watch { counts: counts.clone(), callback, told: None });
+        (counts, watch)
+    }
+
+    /// Tells what has changed since the last time.
+    pub(crate) fn tell(&mut self, py: Python<'_>) -> PyResult<()> {
+        let now = (self.counts.bytes(), self.counts.expected(), self.counts.objects());
+        if self.told == Some(now) {
+            return Ok(());
+        }
+        self.told = Some(now);
+        let (bytes, expected, objects) = now;
+        self.callback.call1(py, (Snapshot { bytes, expected, objects },)).map(drop)
+    }
+}

@@ -1,0 +1,89 @@
+"""S3 at the speed of the wire, from Python.
+
+    import wirespeed
+
+    data = wirespeed.get("s3://bucket/key")          # a Buffer: numpy.frombuffer(data), bytes(data)
+    wirespeed.get_into("s3://bucket/key", array)     # straight into memory of yours
+    parts = wirespeed.get_many(uris)                 # many objects, one call
+    wirespeed.put("s3://bucket/key", data)
+
+The verbs of this module work on one default client, configured by the environment; `Client` makes
+others, and `wirespeed.aio` has the same verbs to be awaited. Every byte is received straight into its
+final place, every transfer is verified, and nothing needs tuning.
+"""
+
+from __future__ import annotations
+
+import atexit as _atexit
+from typing import TYPE_CHECKING, Any
+
+from . import errors
+from ._wirespeed import (
+    AsyncClient,
+    Buffer,
+    Client,
+    ObjectInfo,
+    Progress,
+    PutResult,
+    __version__,
+    _stop,  # pyright: ignore[reportPrivateUsage]
+)
+from .errors import *  # noqa: F403
+
+_VERBS = frozenset(
+    {
+        "copy",
+        "create_bucket",
+        "delete",
+        "delete_bucket",
+        "delete_many",
+        "download",
+        "exists",
+        "get",
+        "get_into",
+        "get_many",
+        "get_ranges",
+        "head",
+        "list",
+        "list_buckets",
+        "presign",
+        "put",
+        "put_file",
+        "put_many",
+        "stream",
+        "upload",
+        "writer",
+    }
+)
+
+_atexit.register(_stop)
+
+_default: Client | None = None
+
+
+def default_client() -> Client:
+    """The client behind this module's verbs; made when it is first needed."""
+    global _default
+    if _default is None:
+        _default = Client()
+    return _default
+
+
+def set_default_client(client: Client | None) -> None:
+    """Puts a client behind this module's verbs; ``None`` for a fresh one when next needed."""
+    global _default
+    _default = client
+
+
+def __getattr__(name: str) -> Any:
+    if name in _VERBS:
+        return getattr(default_client(), name)
+    if name == "aio":
+        import importlib
+
+        return importlib.import_module(".aio", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_VERBS, "aio"})

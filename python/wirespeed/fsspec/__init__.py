@@ -35,6 +35,9 @@ __all__ = [
     "take_over_s3",
 ]
 
+# The installed package says so too; this is for those who import it from elsewhere.
+register_implementation("wirespeed", WirespeedFileSystem, clobber=True)
+
 _SCHEMES = ("s3", "s3a")
 _lock = threading.Lock()
 _before: dict[str, Any] = {}

@@ -12,6 +12,7 @@ and which ranges of a key to join.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -260,8 +261,8 @@ class Objects(Listing):
         """Deletes objects: one, a list, what a pattern matches; with ``recursive`` directories
         with all in them, and buckets. One listing for a directory, and one call that deletes.
 
-        S3 doesn't say whether there was an object of that name; a directory or a bucket that is
-        not there is an error.
+        As in S3, deleting an object or a directory that is not there is no error; a bucket that is not
+        there is, and so is a pattern that matches nothing.
         """
         found: dict[Place, None] = {}
         buckets: list[str] = []
@@ -309,12 +310,9 @@ class Objects(Listing):
         keys: list[str] = yield Call(lambda client: listing(client).keys())
         places = [Place(bucket, one) for one in keys]
         if key:
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 yield from self._plan_head(Place(bucket, key))
                 places.append(Place(bucket, key))
-            except FileNotFoundError:
-                if not places:
-                    raise FileNotFoundError(f"nothing is there of {name}") from None
         return places
 
     # ------------------------------------------------------------------ copying on the server

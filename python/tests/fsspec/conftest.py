@@ -10,6 +10,7 @@ from typing import Any
 import fsspec
 import pytest
 import servers
+
 from wirespeed.fsspec import WirespeedFileSystem
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import fsspec.tests.abstract as abstract
 import pytest
+
 from wirespeed.fsspec import WirespeedFileSystem
 
 

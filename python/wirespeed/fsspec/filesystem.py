@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fsspec.compression import compr
+from fsspec.core import get_compression
+
 from .. import Writer
 from .core import Place
 from .info import Info
@@ -17,7 +20,7 @@ from .reading import ReadFile
 from .steps import Plan, made, run, run_async
 from .streaming import AsyncReadFile, AsyncWriteFile
 from .transfers import Transfers
-from .writing import WriteFile
+from .writing import CompressedFile, WriteFile
 
 # s3fs's names for how a file is buffered that say nothing here.
 _IGNORED = frozenset({"fill_cache", "default_cache", "trim", "max_concurrency"})
@@ -107,6 +110,33 @@ class WirespeedFileSystem(Transfers):
                 raise FileExistsError(f"there is an object {place.uri}")
             options["if_none_match"] = "*"
         return WriteFile(self, place, mode, options=options, **how)
+
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """A file; mode ``"rb"``, ``"wb"``, ``"ab"`` or ``"xb"``, or without the ``b`` as text.
+
+        ``block_size`` is the most to fetch ahead in reading, ``cache_type`` how (see `reading`).
+        Further keywords say which version is read, or with what the object is written.
+        """
+        if compression is None or "b" not in mode or "r" in mode:
+            return super().open(
+                path,
+                mode,
+                block_size=block_size,
+                cache_options=cache_options,
+                compression=compression,
+                **kwargs,
+            )
+        raw = super().open(path, mode, block_size=block_size, **kwargs)
+        codec = compr[get_compression(path, compression)]
+        return raw if codec is None else CompressedFile(codec(raw, mode=mode[0]), raw)
 
     def _append(self, place: Place, options: dict[str, Any], how: dict[str, Any]) -> WriteFile:
         """S3 can't add to an object: it is written anew, its old bytes first, unless it changes

@@ -261,8 +261,8 @@ class Objects(Listing):
         """Deletes objects: one, a list, what a pattern matches; with ``recursive`` directories
         with all in them, and buckets. One listing for a directory, and one call that deletes.
 
-        As in S3, deleting an object or a directory that is not there is no error; a bucket that is not
-        there is, and so is a pattern that matches nothing.
+        As in S3, deleting an object or a directory that is not there is no error; a bucket that
+        is not there is, and so is a pattern that matches nothing.
         """
         found: dict[Place, None] = {}
         buckets: list[str] = []

@@ -1,17 +1,17 @@
 """Files open for reading.
 
 A file is pinned to the version that was there when it was opened: if the object changes, the next
-read that needs the server is an error, never a mixture. A read goes one of four ways:
+read that needs the server is an error, never a mixture. The bytes of a read come, in this order,
+from
 
-- **what is held**: the bytes of the last few small requests are kept as the engine received them;
-- **whole**: a read of `WHOLE` bytes or more is one call into the engine, which fetches its parts
-  side by side straight into the bytes that are returned, or by `readinto` into the caller's own
-  buffer;
-- **a window**: a small read that doesn't follow the one before fetches itself, at least `LEAST`
-  bytes. One that does follow fetches ahead, but never more than has been read in sequence so far:
-  scattered reads don't pay for bytes that nobody wants;
-- **the stream**: from `STREAM` bytes in sequence on the rest is streamed, fetched ahead in
-  parallel. A seek elsewhere ends that.
+- **what is held**: the last few small requests are kept as the engine received them;
+- **the stream**, once `STREAM` bytes in a row have been fetched: the rest is fetched ahead in
+  parallel, until a seek elsewhere ends that;
+- **one call**, of `WHOLE` bytes or more: the engine fetches its parts side by side straight into
+  the bytes that are returned, or by `readinto` into the caller's own buffer;
+- **a window**: what is wanted, at least `LEAST` bytes. One that goes on where the last ended
+  fetches ahead as much as has been fetched in a row so far; one elsewhere fetches nothing ahead,
+  so that scattered reads don't pay for bytes that nobody wants.
 
 ``cache_type="none"`` fetches exactly what is read; any other name is that of one of fsspec's own
 caches, which then decides what is fetched (``"parts"``, ``"blockcache"``, ...). ``block_size`` is
@@ -79,11 +79,13 @@ class ReadFile(AbstractBufferedFile):
         self._exact = cache_type == "none"
         self._pid = os.getpid()
         self._pin(details, confirmed=confirmed)
-        # Windows, the newest first, each with its offset.
+        # The newest first, each with its offset.
         self._held: deque[tuple[int, Any]] = deque(maxlen=_HELD)
         self._stream: Stream | None = None
-        self._sequence = 0  # bytes read without a seek, up to `_follows`
-        self._follows = 0
+        # What has been fetched in a row: from where, up to before where.
+        self._run = self._edge = 0
+        # What `readuntil` looks for lines in.
+        self._line_block: tuple[int, bytes] = (0, b"")
         self.cache: Any = None
         if cache_type not in ("none", "wirespeed"):
             if cache_type not in caches:
@@ -112,9 +114,7 @@ class ReadFile(AbstractBufferedFile):
             answer = ask(self._pinned)
         except PreconditionError as error:
             if self._confirmed:
-                error.add_note(
-                    f"{self.path} has changed since it was opened: open it again to read what it is now"
-                )
+                error.add_note(f"{self.path} has changed since it was opened: open it again")
                 raise
             old = self.size
             self._pin(self.fs.info(self.path, refresh=True), confirmed=True)
@@ -162,13 +162,9 @@ class ReadFile(AbstractBufferedFile):
             if self.cache is not None:
                 return super().read(length)
             stop = self.size if length < 0 else min(self.size, self.loc + length)
-            if stop <= self.loc:
-                return b""
-            if self._goes_whole(stop - self.loc):
-                data = self._get_bytes(self.loc, stop)
-            else:
-                data = self._small(stop - self.loc)
-            return self._moved(data)
+            data = self._bytes(self.loc, stop)
+            self.loc += len(data)
+            return data
         return self.read(length)
 
     def readinto(self, b: Any) -> int:
@@ -179,131 +175,146 @@ class ReadFile(AbstractBufferedFile):
         if view.readonly:
             raise TypeError("readinto needs a buffer that can be written")
         with self._any_size():
-            length = min(len(view), max(0, self.size - self.loc))
-            if length == 0:
-                return 0
-            view = view[:length]
+            view = view[: max(0, self.size - self.loc)]
             if self.cache is not None:
-                data = super().read(length)
-                view[: len(data)] = data
-                return len(data)
-            if self._goes_whole(length):
-                self._get_into(self.loc, view)
-            elif (stream := self._streaming(length)) is not None:
-                _fill(stream, view)
+                view[:] = super().read(len(view)) if len(view) else b""
             else:
-                view[:] = memoryview(self._window(self.loc, self.loc + length))
-            return len(self._moved(view))
+                self._fill(self.loc, view)
+                self.loc += len(view)
+            return len(view)
         return self.readinto(b)
 
     def read1(self, size: int | None = -1) -> bytes:
-        """As `read`; of a negative size no more than a window, so that who decodes as it goes
+        """As `read`; of a negative size no more than `STREAM`, so that who decodes as it goes
         doesn't hold the whole object."""
-        return self.read(min(STREAM, self.blocksize) if size is None or size < 0 else size)
+        return self.read(STREAM if size is None or size < 0 else size)
 
     def readuntil(self, char: bytes = b"\n", blocks: int | None = None) -> bytes:
         """Up to and with the next ``char``."""
+        self._check_open()
         found: list[bytes] = []
+        overlap = b""
         while True:
-            start = self.loc
-            part = self.read(blocks or LEAST)
-            place = part.find(char)
-            if place >= 0:
-                end = place + len(char)
-                found.append(part[:end])
-                self._back_to(start + end, part[end:])
-                break
-            if not part:
-                break
+            at, block = self._line_block
+            if not at <= self.loc < at + len(block):
+                at, block = self.loc, self.read(blocks or LEAST)
+                if not block:
+                    break
+                self._line_block, self.loc = (at, block), at
+            start = self.loc - at
+            if overlap and (begun := _begun(overlap, block[start : start + len(char)], char)):
+                end = start + begun
+            else:
+                place = block.find(char, start)
+                end = place + len(char) if place >= 0 else None
+            part = block[start:end]
             found.append(part)
+            self.loc = at + start + len(part)
+            if end is not None:
+                break
+            overlap = part[1 - len(char) :] if len(char) > 1 else b""
         return b"".join(found)
 
-    def _back_to(self, place: int, rest: bytes) -> None:
-        """Puts back what was read too much, without giving the sequence up."""
-        self.loc = place
-        if rest and self.cache is None:
-            self._held.appendleft((place, rest))
-            self._follows = place
+    def readlines(self, hint: int = -1) -> list[bytes]:
+        """All lines from here on; with a hint, until they have that many bytes."""
+        lines: list[bytes] = []
+        total = 0
+        for line in self:
+            lines.append(line)
+            total += len(line)
+            if 0 < hint <= total:
+                break
+        return lines
 
     def seek(self, loc: int, whence: int = 0) -> int:
         """Goes to a place, counted from the beginning (0), from here (1) or from the end (2)."""
         self._check_open()
         return super().seek(loc, whence)
 
-    # ------------------------------------------------------------------ which way
+    # ------------------------------------------------------------------ where from
 
-    def _goes_whole(self, length: int) -> bool:
-        """Whether a read is large enough to be one call, whatever was read before."""
-        streaming = self._stream is not None and self.loc == self._follows
-        return length >= WHOLE or (self._exact and not streaming)
-
-    def _small(self, length: int) -> bytes:
-        stream = self._streaming(length)
-        if stream is None:
-            return bytes(self._window(self.loc, self.loc + length))
-        data = bytearray(length)
-        _fill(stream, memoryview(data))
+    def _bytes(self, start: int, stop: int) -> bytes:
+        if stop <= start:
+            return b""
+        held = self._from_held(start, stop)
+        if held is not None and len(held) == stop - start:
+            return bytes(held)
+        if held is None and self._one_call(start, stop):
+            return self._get_bytes(start, stop)
+        data = bytearray(stop - start)
+        self._fill(start, memoryview(data))
         return bytes(data)
 
-    def _streaming(self, length: int) -> Stream | None:
-        """The stream, where the next bytes are to come from it."""
+    def _fill(self, start: int, view: memoryview) -> None:
+        """Fills a view with the bytes from ``start`` on, all of which the object has."""
+        while len(view):
+            got = self._from_held(start, start + len(view))
+            if got is not None:
+                view[: len(got)] = got
+                start, view = start + len(got), view[len(got) :]
+            elif self._one_call(start, start + len(view)):
+                self._get_into(start, view)
+                return
+            elif (stream := self._streaming(start)) is not None:
+                while len(view):
+                    taken = stream.readinto(view)
+                    if not taken:
+                        raise EOFError(f"{self.path} ended before all of it was read")
+                    view = view[taken:]
+                    self._edge += taken
+            else:
+                self._fetch_window(start, start + len(view))
+
+    def _from_held(self, start: int, stop: int) -> memoryview | None:
+        """As many of the bytes from ``start`` on as one of what is held has."""
+        for at, held in (self._line_block, *self._held):
+            if at <= start < at + len(held):
+                return memoryview(held)[start - at : stop - at]
+        return None
+
+    def _one_call(self, start: int, stop: int) -> bool:
+        """Whether to fetch exactly this, and to keep nothing of it; notes that it is fetched."""
+        goes_on = self._stream is not None and start == self._edge
+        if goes_on or not (self._exact or stop - start >= WHOLE):
+            return False
+        self._goes_on_from(start)
+        self._edge = stop
+        return True
+
+    def _goes_on_from(self, start: int) -> None:
+        """Begins another run, unless what is fetched next belongs to the last."""
+        if start != self._edge:
+            self._end_stream()
+            self._run = self._edge = start
+
+    def _streaming(self, start: int) -> Stream | None:
+        """The stream, if the bytes from ``start`` on are to come from it."""
         if self._pid != os.getpid():
             # The parent's; a child of a fork begins its own.
             self._stream, self._pid = None, os.getpid()
-        if self.loc != self._follows:
-            gap = self.loc - self._follows
-            if self._stream is not None and 0 < gap <= SKIPPED:
-                self._stream.read(gap)
-                self._follows = self.loc
-            else:
-                self._end_stream()
-                self._sequence, self._follows = 0, self.loc
-        if self._exact or self._holds(self.loc, self.loc + length):
-            return None
-        if self._stream is None and self._sequence >= STREAM:
+        if self._stream is not None and 0 < start - self._edge <= SKIPPED:
+            self._edge += len(self._stream.read(start - self._edge))
+        self._goes_on_from(start)
+        if self._stream is None and start - self._run >= STREAM:
             at, client = self._place, self.fs.client
             self._stream = self._asked(
                 lambda how: client.stream(
-                    at.key, bucket=at.bucket, range=(self.loc, None), window=self._ahead, **how
+                    at.key, bucket=at.bucket, range=(start, None), window=self._ahead, **how
                 )
             )
         return self._stream
 
-    def _holds(self, start: int, stop: int) -> bool:
-        return any(at <= start and stop <= at + len(held) for at, held in self._held)
-
-    def _window(self, start: int, stop: int) -> memoryview:
-        """The bytes, which are held or fetched now with what is likely to be read next."""
-        for at, held in self._held:
-            if at <= start and stop <= at + len(held):
-                return memoryview(held)[start - at : stop - at]
-        parts: list[memoryview] = []
-        # The first of them may be held: what is read in sequence crosses windows.
-        for at, held in self._held:
-            if at <= start < at + len(held):
-                parts.append(memoryview(held)[start - at :])
-                break
-        begin = start + sum(len(part) for part in parts)
-        ahead = min(self._sequence, self._ahead or STREAM)
-        until = min(self.size, max(stop + ahead, begin + LEAST))
-        first = begin
-        if not parts and not self._sequence and until - begin < LEAST:
+    def _fetch_window(self, start: int, stop: int) -> None:
+        """Fetches what is wanted, with what is likely to be read next."""
+        in_a_row = start - self._run
+        ahead = min(in_a_row, STREAM if self._ahead is None else self._ahead)
+        until = min(self.size, max(stop + ahead, start + LEAST))
+        first = start
+        if not in_a_row and until - start < LEAST:
             # At the end of the object its footer comes next, and that lies before.
-            first = max(0, until - LEAST)
-        window = self._get(first, until)
-        self._held.appendleft((first, window))
-        parts.append(memoryview(window)[begin - first : stop - first])
-        return parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
-
-    def _moved(self, data: Any) -> Any:
-        """Notes that these bytes have been read."""
-        if self.loc != self._follows:
-            self._end_stream()
-            self._sequence = 0
-        self.loc += len(data)
-        self._sequence += len(data)
-        self._follows = self.loc
-        return data
+            first = self._run = max(0, until - LEAST)
+        self._held.appendleft((first, self._get(first, until)))
+        self._edge = until
 
     @contextlib.contextmanager
     def _any_size(self) -> Any:
@@ -331,6 +342,7 @@ class ReadFile(AbstractBufferedFile):
         self.closed = True
         self._end_stream()
         self._held.clear()
+        self._line_block = (0, b"")
         self.cache = None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -362,10 +374,7 @@ def _reopened(fs: Any, path: str, details: Info, how: tuple[Any, ...], loc: int)
     return file
 
 
-def _fill(stream: Stream, view: memoryview) -> None:
-    """Fills a view from a stream, which may give less at a time."""
-    while len(view):
-        got = stream.readinto(view)
-        if not got:
-            raise EOFError("the stream ended before the object did")
-        view = view[got:]
+def _begun(before: bytes, after: bytes, char: bytes) -> int:
+    """How much of ``after`` ends a ``char`` that begins in ``before``; 0 if none does."""
+    place = (before + after).find(char)
+    return place + len(char) - len(before) if place >= 0 else 0

@@ -54,9 +54,9 @@ class Secret(str):
 def refuse() -> NoReturn:
     """Refuses to hand a secret on."""
     raise ConfigError(
-        "this file system was given a secret, which is not put into a pickle or JSON: let the worker "
-        "find the credentials itself (AWS_ACCESS_KEY_ID and the like, or profile=...), or say "
-        "pickle_secrets=True"
+        "this file system was given a secret, which is not put into a pickle or JSON: let the "
+        "worker find the credentials itself (AWS_ACCESS_KEY_ID and the like, or profile=...), or "
+        "say pickle_secrets=True"
     )
 
 

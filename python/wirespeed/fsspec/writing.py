@@ -14,6 +14,8 @@ dropped unclosed leave nothing behind: no object, no parts.
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -140,3 +142,47 @@ class WriteFile(AbstractBufferedFile):
 
     def __reduce__(self) -> Any:
         raise TypeError("a file that is open for writing can't be pickled")
+
+
+class CompressedFile(io.BufferedIOBase):
+    """What compresses into a file, and closes that with itself; most codecs leave it open."""
+
+    def __init__(self, codec: Any, target: WriteFile) -> None:
+        self._codec, self._target = codec, target
+
+    def writable(self) -> bool:
+        """It is."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Compresses the bytes; how many they were."""
+        self._codec.write(data)
+        return memoryview(data).nbytes
+
+    def flush(self) -> None:
+        """Does nothing: the codec holds on to what compresses better with what follows."""
+
+    def tell(self) -> int:
+        """Bytes before compression, so far."""
+        return self._codec.tell()
+
+    def close(self) -> None:
+        """Ends the compression, and makes the object."""
+        if not self.closed:
+            try:
+                self._codec.close()
+                self._target.close()
+            finally:
+                super().close()
+
+    def __exit__(self, kind: Any = None, *rest: Any) -> None:
+        if kind is not None:
+            self._target.discard()
+            with contextlib.suppress(ValueError):
+                self._codec.close()  # which has nowhere to write its end
+            super().close()
+        else:
+            self.close()
+
+    def __del__(self) -> None:
+        self._target.discard()

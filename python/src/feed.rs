@@ -198,6 +198,9 @@ impl Feed {
 
     async fn write(&self, piece: Shared) -> Result<(), Trouble> {
         let mut state = self.state.lock().await;
+        if self.aborting.is_cancelled() {
+            return Err(self.explain(state.why_ended().await));
+        }
         let stopped = self.aborting.clone().drop_guard();
         let written = state.write(piece).await;
         stopped.disarm();

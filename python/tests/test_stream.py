@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+
 import wirespeed
 
 MIB = 1 << 20

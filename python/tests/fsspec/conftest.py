@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import fsspec
 import pytest
 import servers
 
@@ -15,34 +13,9 @@ from wirespeed.fsspec import WirespeedFileSystem
 
 
 @pytest.fixture(autouse=True)
-def _no_credentials_lie_about(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in os.environ:
-        if name.startswith(("AWS_", "FSSPEC_")):
-            monkeypatch.delenv(name)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, os.devnull)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-
-
-@pytest.fixture(autouse=True)
 def _instances_are_not_shared_between_tests() -> Iterator[None]:
     yield
-    for cls in (WirespeedFileSystem, fsspec.get_filesystem_class("memory")):
-        cls.clear_instance_cache()
-
-
-@pytest.fixture(scope="session")
-def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    """The embedded server."""
-    with servers.origin(tmp_path_factory.mktemp("origin")) as server:
-        yield server
-
-
-@pytest.fixture(scope="session")
-def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    """A real server."""
-    with servers.versitygw(tmp_path_factory.mktemp("versitygw")) as server:
-        yield server
+    WirespeedFileSystem.clear_instance_cache()
 
 
 @pytest.fixture(params=["origin", "versitygw"])
@@ -62,6 +35,12 @@ def storage_options(server: servers.Server) -> dict[str, Any]:
 
 
 @pytest.fixture
+def options_of() -> Callable[[servers.Server], dict[str, Any]]:
+    """`storage_options`, for a server that a test chooses."""
+    return storage_options
+
+
+@pytest.fixture
 def options(server: servers.Server) -> dict[str, Any]:
     """Those of the server under test."""
     return storage_options(server)
@@ -73,7 +52,7 @@ def fs(options: dict[str, Any]) -> WirespeedFileSystem:
     return WirespeedFileSystem(**options, skip_instance_cache=True)
 
 
-def emptied(fs: WirespeedFileSystem, bucket: str) -> None:
+def remove(fs: WirespeedFileSystem, bucket: str) -> None:
     """Removes a bucket with all that a test left in it, old versions too."""
     client = fs.client
     versions = client.list("", bucket=bucket, versions=True).table()
@@ -84,12 +63,18 @@ def emptied(fs: WirespeedFileSystem, bucket: str) -> None:
 
 
 @pytest.fixture
+def emptied() -> Callable[[WirespeedFileSystem, str], None]:
+    """`remove`, for a bucket that a test made."""
+    return remove
+
+
+@pytest.fixture
 def bucket(fs: WirespeedFileSystem) -> Iterator[str]:
     """An empty bucket."""
     name = f"b-{uuid.uuid4().hex[:16]}"
     fs.client.create_bucket(name)
     yield name
-    emptied(fs, name)
+    remove(fs, name)
 
 
 class Requests:

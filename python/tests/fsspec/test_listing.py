@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 import pytest
+import servers
 
 from wirespeed.fsspec import WirespeedFileSystem
 

@@ -93,13 +93,16 @@ def test_parquet_is_read_in_few_requests_and_not_more_than_needed(
     size = fs.size(path)
     with requests:
         pandas.read_parquet(path, filesystem=fs, columns=["n"])
-    assert requests.sent <= 5
+    # pyarrow looks at it, and opens it twice: for the schema, and for the column.
+    assert requests.sent <= 7
     assert requests.received < size / 2
 
 
 def test_dask_reads_and_writes_dataframes(bucket: str, options: dict[str, Any], frame: Any) -> None:
     pytest.importorskip("pyarrow")
     dataframe = pytest.importorskip("dask.dataframe")
+    # dask pickles the file system to tell what is new, also where it sends it nowhere.
+    options = {**options, "pickle_secrets": True}
     parts = dataframe.from_pandas(frame, npartitions=5)
     url = f"wirespeed://{bucket}/dask"
     parts.to_parquet(f"{url}/p", storage_options=options)

@@ -7,6 +7,7 @@ import urllib.request
 from typing import Any
 
 import pytest
+import servers
 
 from wirespeed.fsspec import WirespeedFileSystem
 
@@ -144,9 +145,11 @@ def test_touch_makes_an_empty_object(fs: WirespeedFileSystem, bucket: str) -> No
 
 
 def test_rm_removes_what_is_said_and_nothing_else(
-    fs: WirespeedFileSystem, bucket: str, requests: Any
+    fs: WirespeedFileSystem, bucket: str, server: servers.Server, requests: Any
 ) -> None:
-    keys = [f"d/{n}" for n in range(1500)] + ["d", "dx", "e/f/g", "e/h"]
+    keys = [f"d/{n}" for n in range(1500)] + ["dx", "e/f/g", "e/h"]
+    if server.name != "versitygw":  # whose directories are directories
+        keys.append("d")
     fs.pipe({f"{bucket}/{key}": b"" for key in keys})
     with requests:
         fs.rm(f"{bucket}/d", recursive=True)

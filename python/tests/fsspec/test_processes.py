@@ -96,7 +96,7 @@ def test_the_blocking_methods_need_no_thread_of_fsspecs(
 def test_coroutines_do_what_the_blocking_methods_do(
     options: dict[str, Any], bucket: str, tmp_path: Any
 ) -> None:
-    async def main() -> None:
+    async def main(run: str) -> None:
         fs = WirespeedFileSystem(**options, asynchronous=True)
         await fs._pipe({f"{bucket}/d/{n}": str(n).encode() for n in range(10)})
         assert await fs._cat_file(f"{bucket}/d/3") == b"3"
@@ -111,8 +111,8 @@ def test_coroutines_do_what_the_blocking_methods_do(
         assert await fs._du(bucket) == 10
         assert await fs._glob(f"{bucket}/d/[1-3]") == [f"{bucket}/d/{n}" for n in "123"]
         assert await anext(fs._walk(bucket)) == (bucket, ["d"], [])
-        await fs._get(f"{bucket}/d", str(tmp_path / "d"), recursive=True)
-        await fs._put(str(tmp_path / "d"), f"{bucket}/e", recursive=True)
+        await fs._get(f"{bucket}/d", str(tmp_path / run), recursive=True)
+        await fs._put(str(tmp_path / run), f"{bucket}/e", recursive=True)
         await fs._copy(f"{bucket}/e", f"{bucket}/f", recursive=True)
         assert len(await fs._find(f"{bucket}/f")) == 10
         await fs._rm(f"{bucket}/f", recursive=True)
@@ -124,8 +124,9 @@ def test_coroutines_do_what_the_blocking_methods_do(
         # Blocking methods work in a coroutine too; they hold its loop up.
         assert fs.cat_file(f"{bucket}/d/3") == b"3"
 
-    asyncio.run(main())
-    asyncio.run(main())  # in another loop, the same instance or another
+    asyncio.run(main("first"))
+    WirespeedFileSystem(**options).rm([f"{bucket}/d", f"{bucket}/e"], recursive=True)
+    asyncio.run(main("in another loop, with the same instance"))
 
 
 def test_files_are_read_and_written_by_coroutines(options: dict[str, Any], bucket: str) -> None:

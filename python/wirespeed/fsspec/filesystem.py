@@ -8,12 +8,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsspec.compression import compr
 from fsspec.core import get_compression
 
-from .. import Writer
 from .core import Place
 from .info import Info
 from .reading import ReadFile
@@ -21,6 +20,9 @@ from .steps import Plan, made, run, run_async
 from .streaming import AsyncReadFile, AsyncWriteFile
 from .transfers import Transfers
 from .writing import CompressedFile, WriteFile
+
+if TYPE_CHECKING:
+    from .._wirespeed import Writer
 
 # s3fs's names for how a file is buffered that say nothing here.
 _IGNORED = frozenset({"fill_cache", "default_cache", "trim", "max_concurrency"})

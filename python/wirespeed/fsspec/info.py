@@ -8,9 +8,10 @@ was asked for by itself also ``ContentType``, ``Metadata`` and what else the ser
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from .. import BucketInfo, ListedObject, ObjectInfo
+if TYPE_CHECKING:
+    from .._wirespeed import BucketInfo, ListedObject, ObjectInfo
 
 Info: TypeAlias = dict[str, Any]
 

@@ -30,15 +30,17 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsspec.caching import caches
 from fsspec.spec import AbstractBufferedFile
 
-from .. import Stream
 from ..errors import PreconditionError
 from .core import Place
 from .info import Info
+
+if TYPE_CHECKING:
+    from .._wirespeed import Stream
 
 KIB = 1 << 10
 LEAST = 64 * KIB

@@ -8,14 +8,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsspec.asyn import AbstractAsyncStreamedFile
 
-from .. import AsyncStream, AsyncWriter
 from .core import Place
 from .info import Info
 from .steps import made
+
+if TYPE_CHECKING:
+    from .._wirespeed import AsyncStream, AsyncWriter
 
 
 class AsyncReadFile(AbstractAsyncStreamedFile):

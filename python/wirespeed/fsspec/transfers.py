@@ -17,17 +17,19 @@ import mimetypes
 import os
 from collections.abc import Callable, Mapping
 from glob import has_magic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsspec.callbacks import DEFAULT_CALLBACK
 from fsspec.implementations.local import LocalFileSystem, make_path_posix, trailing_sep
 from fsspec.utils import check_contained, isfilelike, other_paths
 
-from .. import Progress
 from ..errors import ConflictError, PreconditionError
 from .core import Place
 from .objects import Objects
 from .steps import Call, Plan, StreamTo, both
+
+if TYPE_CHECKING:
+    from .._wirespeed import Progress
 
 
 class Transfers(Objects):

@@ -17,13 +17,15 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fsspec.spec import AbstractBufferedFile
 
-from .. import Writer
 from ..errors import ConflictError, PreconditionError
 from .core import Place
+
+if TYPE_CHECKING:
+    from .._wirespeed import Writer
 
 
 class WriteFile(AbstractBufferedFile):

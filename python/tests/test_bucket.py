@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import endpoints
 import pytest
+
 import wirespeed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import endpoints
 import pytest
+
 import wirespeed
 
 

@@ -7,6 +7,7 @@ import urllib.request
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
 import wirespeed
 
 

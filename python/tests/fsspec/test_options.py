@@ -69,7 +69,7 @@ def test_the_client_is_told_in_its_own_words(given: dict[str, Any], told: dict[s
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"endpoint": "http://a"}, "endpoint"),
+        ({"endpoint": "http://a"}, "endpoint; did you mean endpoint_url"),
         ({"client_kwargs": {"region": "x"}}, "region"),
         ({"client_kwargs": 3}, "mapping"),
         ({"config_kwargs": {"signature_version": "s3"}}, "s3v4"),

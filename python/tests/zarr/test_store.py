@@ -14,13 +14,14 @@ pytest.importorskip("zarr", reason="zarr, which needs Python 3.12 or newer, is n
 
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
-from wirespeed import Client
-from wirespeed.fsspec import WirespeedFileSystem
 from zarr.core.buffer import Buffer, cpu
 from zarr.core.sync import sync
 from zarr.storage import FsspecStore
 from zarr.testing.stateful import ZarrHierarchyStateMachine, ZarrStoreStateMachine
 from zarr.testing.store import StoreTests
+
+from wirespeed import Client
+from wirespeed.fsspec import WirespeedFileSystem
 
 
 @pytest.fixture(scope="module", params=[servers.origin, servers.versitygw])
@@ -64,7 +65,7 @@ def bucket(client: Client) -> Iterator[str]:
     name = f"zarr-{uuid.uuid4().hex[:12]}"
     client.create_bucket(name)
     yield name
-    client.delete_many([f"s3://{name}/{key}" for key in client.list("", bucket=name).keys()])
+    client.delete_many([f"s3://{name}/{one.key}" for one in client.list("", bucket=name)])
     client.delete_bucket(name)
 
 

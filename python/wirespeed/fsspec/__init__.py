@@ -20,7 +20,9 @@ from typing import Any
 from fsspec.registry import (
     _registry as registered,  # pyright: ignore[reportPrivateUsage]
 )
-from fsspec.registry import register_implementation
+from fsspec.registry import (
+    register_implementation,  # pyright: ignore[reportUnknownVariableType]
+)
 
 from .filesystem import S3FileSystem, WirespeedFileSystem
 from .reading import ReadFile

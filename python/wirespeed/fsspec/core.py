@@ -158,7 +158,7 @@ class Core(AsyncFileSystem):
 
     def split_path(self, path: Any) -> tuple[str, str, str | None]:
         """``(bucket, key, version_id)`` of a path; a slash at its end belongs to the key."""
-        return tuple(self._place(path))
+        return self._place(path)
 
     def _place(self, path: Any, version_id: str | None = None) -> Place:
         text = stringify_path(path)

@@ -136,7 +136,7 @@ class WirespeedFileSystem(Transfers):
                 compression=compression,
                 **kwargs,
             )
-        raw = super().open(path, mode, block_size=block_size, **kwargs)
+        raw: Any = super().open(path, mode, block_size=block_size, **kwargs)
         codec = compr[get_compression(path, compression)]
         return raw if codec is None else CompressedFile(codec(raw, mode=mode[0]), raw)
 

@@ -16,7 +16,7 @@ delimiter.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from glob import has_magic
 from typing import Any
 
@@ -92,7 +92,10 @@ class Listing(Core):
 
     # ------------------------------------------------------------------ listings
 
-    def _list(self, bucket: str, prefix: str, *, versions: bool = False, **how: Any) -> Any:
+    def _list(
+        self, bucket: str, prefix: str, *, versions: bool = False, **how: Any
+    ) -> Callable[[Any], Any]:
+        """What makes the listing, given a client."""
         access = self.options.access()
         return lambda client: client.list(prefix, bucket=bucket, versions=versions, **access, **how)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -267,10 +268,7 @@ def parse(given: Mapping[str, Any]) -> Options:
         pickle_secrets=pickle_secrets,
     )
     if rest:
-        raise ConfigError(
-            "not known as an option of wirespeed's file system: "
-            + ", ".join(sorted(map(str, rest)))
-        )
+        raise ConfigError(_unknown(sorted(map(str, rest))))
     unknown = [
         name
         for name in options.extra
@@ -281,6 +279,31 @@ def parse(given: Mapping[str, Any]) -> Options:
     return options
 
 
+def _unknown(names: list[str]) -> str:
+    known = [
+        *IGNORED,
+        *SETTINGS,
+        *_OTHERS,
+        *(one for many in _CREDENTIALS.values() for one in many),
+    ]
+    near = [close for name in names for close in get_close_matches(name, known, 1)]
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    return f"not known as an option of wirespeed's file system: {', '.join(names)}{hint}"
+
+
+_OTHERS = (
+    "anon",
+    "anonymous",
+    "client_kwargs",
+    "config_kwargs",
+    "default_block_size",
+    "default_cache_type",
+    "pickle_secrets",
+    "requester_pays",
+    "s3_additional_kwargs",
+    "use_ssl",
+    "version_aware",
+)
 # The least binding first.
 _CREDENTIALS = {
     "access_key_id": ("username", "key", "access_key_id"),

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from fsspec.asyn import AbstractAsyncStreamedFile
 
@@ -56,13 +56,13 @@ class AsyncReadFile(AbstractAsyncStreamedFile):
                 )
                 self.loc += len(data)
                 return data
-            self._stream = await made(
-                client.stream(at.key, bucket=at.bucket, range=(self.loc, None), **self._options)
-            )
+            call = client.stream(at.key, bucket=at.bucket, range=(self.loc, None), **self._options)
+            self._stream = await made(call)
         data = bytearray(length)
         view = memoryview(data)
+        stream = cast("AsyncStream", self._stream)
         while len(view):
-            got = await self._stream.readinto(view)
+            got = await stream.readinto(view)
             if not got:
                 raise EOFError("the stream ended before the object did")
             view = view[got:]

@@ -25,14 +25,14 @@ from fsspec.utils import check_contained, isfilelike, other_paths
 
 from ..errors import ConflictError, PreconditionError
 from .core import Place
-from .objects import Objects
+from .server import OnServer
 from .steps import Call, Plan, StreamTo, both
 
 if TYPE_CHECKING:
     from .._wirespeed import Progress
 
 
-class Transfers(Objects):
+class Transfers(OnServer):
     """The operations between objects and local files."""
 
     def _plan_get_file(
@@ -49,7 +49,7 @@ class Transfers(Objects):
         ``callback`` is told the bytes.
         """
         if outfile is None and isfilelike(lpath):
-            outfile = lpath
+            outfile, lpath = lpath, ""
         place = self._object(rpath, version_id)
         options = self.options.reading({**kwargs, "version_id": place.version_id})
         report = _report(callback, "bytes")

@@ -62,16 +62,18 @@ class WriteFile(AbstractBufferedFile):
 
     def _begin(self) -> Writer:
         """The writer; made with the first byte where the object's old bytes come before it."""
-        if self._writer is None:
-            at = self._place
-            self._writer = self.fs.client.writer(at.key, bucket=at.bucket, **self._options)
-            if self._prepend is not None:
-                try:
-                    self._prepend(self._writer)
-                except BaseException:
-                    self._writer.abort()
-                    raise
-        return self._writer
+        if self._writer is not None:
+            return self._writer
+        at = self._place
+        writer: Writer = self.fs.client.writer(at.key, bucket=at.bucket, **self._options)
+        if self._prepend is not None:
+            try:
+                self._prepend(writer)
+            except BaseException:
+                writer.abort()
+                raise
+        self._writer = writer
+        return writer
 
     def write(self, data: Any) -> int:
         """Takes a copy of the bytes; waits while too many are unsent. How many they were."""

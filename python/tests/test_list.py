@@ -269,6 +269,22 @@ def test_ctrl_c_ends_a_wait_for_a_page():
             assert time.monotonic() - began < 2
 
 
+def test_an_interrupted_reading_goes_on_where_it_was(store, filled):
+    with endpoints.slow(store.port, 2000) as url:
+        client = wirespeed.Client(
+            endpoint_url=url,
+            region="us-east-1",
+            access_key_id=store.access_key,
+            secret_access_key=store.secret_key,
+        )
+        objects = iter(client.list(bucket=filled))
+        for _ in range(2):
+            interrupt_soon(0.1)
+            with pytest.raises(KeyboardInterrupt):
+                next(objects)
+        assert [found.key for found in objects] == KEYS
+
+
 def test_a_cancelled_wait_loses_no_page(client, filled):
     async def main():
         objects = aiter(client.aio.list(bucket=filled, page_size=1))

@@ -281,7 +281,7 @@ impl Get {
     /// the bytes are not those that were stored is known, and said, after the last.
     pub async fn parts(self) -> Result<ObjectParts> {
         let subject = self.subject()?;
-        let (window, part) = ObjectStream::window(&self.engine, self.window);
+        let (window, part) = ObjectParts::window(&self.engine, self.window);
         let opened = self.open_for(&subject, part, false, &mut None).instrument(subject.span()).await?;
         Ok(ObjectParts::new(opened, window, part))
     }

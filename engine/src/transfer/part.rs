@@ -179,7 +179,7 @@ impl Source {
                     let mut piece = reserve(&self.engine, length).map_err(Failure::never)?.whole();
                     broken = self.receive_most(&mut exchange, &mut piece, sums).await.err();
                     let moved = piece.filled().len() as u64;
-                    landing.land(*next, piece).map_err(|error| Failure::never(incomplete(&error)))?;
+                    landing.land(*next, piece).await.map_err(|error| Failure::never(incomplete(&error)))?;
                     moved
                 }
             };
@@ -223,6 +223,8 @@ impl Source {
         sums: &mut PartSums,
     ) -> Result<(), Failure> {
         while piece.filled().len() < piece.capacity().div_ceil(2) {
+            // Woken for a whole piece, though this one may have room for a little less.
+            exchange.connection.body_ready().await?;
             let before = piece.filled().len();
             let room = piece.remaining() as u64;
             if exchange.connection.receive_body(piece, room).await? == 0 {

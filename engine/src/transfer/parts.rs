@@ -27,7 +27,7 @@ use super::head::ObjectInfo;
 use super::options::Sending;
 use super::part::{Begun, Sink, Source};
 use super::request::Exchange;
-use super::stream::conclude;
+use super::stream::{ObjectStream, conclude};
 use super::workers::lost;
 use crate::buffer::{Buffer, FreezeError, Slot};
 use crate::error::Result;
@@ -60,6 +60,15 @@ pub struct ObjectParts {
 }
 
 impl ObjectParts {
+    /// As that of a stream, and by itself with room for what has landed beside what is in flight.
+    pub(super) fn window(engine: &Engine, asked: Option<u64>) -> (u64, u64) {
+        let (window, part) = ObjectStream::window(engine, asked);
+        match asked {
+            Some(_) => (window, part),
+            None => ((window + window / 3).min(engine.config.memory / 4).max(part), part),
+        }
+    }
+
     pub(super) fn new(opened: Opened, limit: u64, part: u64) -> ObjectParts {
         let length = opened.length();
         let Opened { source, info, wanted, first } = opened;
@@ -158,7 +167,10 @@ impl ObjectParts {
 
     /// Asks for parts while there is room for them.
     fn ask_ahead(&mut self) {
-        let most = self.source.engine.pace.workers(usize::MAX);
+        // A quarter of the window is for what has landed: a worker then finds room for its next part, and goes on
+        // with its connection.
+        let parts = self.shore.limit / self.shore.part;
+        let most = self.source.engine.pace.workers((parts - parts / 4).max(1) as usize);
         while self.workers.len() < most
             && let Some(range) = self.shore.next_part()
         {
@@ -210,22 +222,39 @@ impl Landing {
         self.allowed.min(left)
     }
 
-    /// Hands on what the slot has filled.
-    pub(super) fn land(&mut self, offset: u64, piece: Slot) -> Result<(), FreezeError> {
+    /// Hands on what the slot has filled. A consumer that waits for it has its turn before more is received, so that
+    /// the memory that it lets go is used again while it is in the cache.
+    pub(super) async fn land(&mut self, offset: u64, piece: Slot) -> Result<(), FreezeError> {
         let body = piece.freeze()?;
         if body.is_empty() {
             return Ok(());
         }
         self.allowed = self.allowed.saturating_sub(body.len() as u64);
-        let mut state = self.shore.state();
-        state.landed.push_back(Part { offset, body });
-        let waker = state.waker.take();
-        drop(state);
+        let waker = {
+            let mut state = self.shore.state();
+            state.landed.push_back(Part { offset, body });
+            state.waker.take()
+        };
         if let Some(waker) = waker {
             waker.wake();
+            stand_back().await;
         }
         Ok(())
     }
+}
+
+/// Lets tasks have their turn that are ready already, and none else: no look at the sockets comes before the rest of
+/// this one.
+async fn stand_back() {
+    let mut stood = false;
+    std::future::poll_fn(|cx| {
+        if std::mem::replace(&mut stood, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// What the workers and the consumer share.

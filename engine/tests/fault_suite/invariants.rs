@@ -181,7 +181,7 @@ const LARGE: usize = 1_200_000;
 
 /// The same client does its work when nothing is wrong any more: no place and no room in the budget is lost.
 pub async fn probe(client: &Client, origin: &Running, schedule: &Schedule, wrong: &mut Vec<String>) {
-    let many = matches!(schedule.operation, Op::GetManyBuffers | Op::GetStream);
+    let many = matches!(schedule.operation, Op::GetManyBuffers | Op::GetStream | Op::GetParts);
     let expected = if many { &POOL[..LARGE] } else { b"probe" };
     let probing = async {
         // From a reader: what it gathers first takes all of the budget's passing share, where that is small.

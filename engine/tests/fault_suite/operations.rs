@@ -215,6 +215,44 @@ async fn get(client: &Client, schedule: &Schedule, scene: &Scene, outcome: &mut 
             }
             scene.judge(&taken, scene.content, parts.info().verified, outcome);
         }
+        Op::GetParts => {
+            let Some(mut parts) = outcome.take(get.window(256 * KIB).parts().await) else { return };
+            let mut taken = vec![None; parts.length() as usize];
+            loop {
+                match parts.next().await {
+                    Some(Ok(part)) => {
+                        for (at, &byte) in (part.offset as usize..).zip(&*part.body) {
+                            if taken.get(at) != Some(&None) {
+                                outcome.wrong.push(format!("byte {at} came twice, or from beyond the end"));
+                                return;
+                            }
+                            taken[at] = Some(byte);
+                        }
+                    }
+                    Some(Err(error)) => {
+                        outcome.errors.push(error);
+                        let agrees = |version: &[u8]| {
+                            let came = taken.iter().enumerate().filter_map(|(at, byte)| Some((at, (*byte)?)));
+                            came.into_iter().all(|(at, byte)| version.get(at) == Some(&byte))
+                        };
+                        let is_one = agrees(scene.content) || (scene.replaces && agrees(scene.other));
+                        if !is_one && !scene.tampers {
+                            outcome.wrong.push("parts of two versions came before it failed".to_owned());
+                        }
+                        return;
+                    }
+                    None => break,
+                }
+                if let Some(pause) = schedule.pause {
+                    sleep(pause).await;
+                }
+            }
+            let taken: Option<Vec<u8>> = taken.into_iter().collect();
+            match taken {
+                Some(taken) => scene.judge(&taken, scene.content, parts.info().verified, outcome),
+                None => outcome.wrong.push("the parts ended and bytes are missing".to_owned()),
+            }
+        }
         Op::GetManyBuffers => {
             let Some(mut objects) = outcome.take(client.get_many(BUCKET).buffers(keys())) else { return };
             let mut seen = 0;

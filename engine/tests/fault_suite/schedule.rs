@@ -48,6 +48,7 @@ pub enum Operation {
     GetFile,
     GetWriter,
     GetStream,
+    GetParts,
     GetManyBuffers,
     GetManyFiles,
     PutBytes,
@@ -66,12 +67,13 @@ pub enum Operation {
 use Operation as Op;
 
 impl Operation {
-    pub const ALL: [Operation; 18] = [
+    pub const ALL: [Operation; 19] = [
         Op::GetBuffer,
         Op::GetOwned,
         Op::GetFile,
         Op::GetWriter,
         Op::GetStream,
+        Op::GetParts,
         Op::GetManyBuffers,
         Op::GetManyFiles,
         Op::PutBytes,

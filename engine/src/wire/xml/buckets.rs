@@ -90,7 +90,10 @@ mod tests {
         let page = parse_list_buckets(xml).unwrap();
         assert_eq!(page.buckets[0].name, "a");
         assert_eq!(page.buckets[0].creation_date, Some(Timestamp::from_second(1_576_107_167).unwrap()));
-        assert_eq!(page.buckets[1], ListedBucket { name: "b".into(), creation_date: None, region: Some("eu-west-1".into()) });
+        assert_eq!(
+            page.buckets[1],
+            ListedBucket { name: "b".into(), creation_date: None, region: Some("eu-west-1".into()) }
+        );
         assert_eq!(page.continuation_token.as_deref(), Some("t"));
         assert_eq!(
             parse_list_buckets(b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>"),

@@ -206,6 +206,22 @@ def test_a_tree_is_one_request_whatever_its_depth(
         assert requests.sent == 1
 
 
+def test_what_is_there_is_told_in_a_request_or_two(
+    fs: WirespeedFileSystem, tree: str, requests: Any
+) -> None:
+    for look, sent in (
+        (lambda: fs.isdir(f"{tree}/dir"), 1),
+        (lambda: fs.isdir(tree), 1),
+        (lambda: fs.isfile(f"{tree}/dir/a.csv"), 1),
+        (lambda: fs.exists(f"{tree}/dir/a.csv"), 1),
+        (lambda: fs.exists(f"{tree}/dir"), 2),
+        (lambda: fs.ls(f"{tree}/dir"), 1),
+    ):
+        with requests:
+            look()
+        assert requests.sent == sent
+
+
 def test_a_key_that_stands_for_a_directory_is_one(fs: WirespeedFileSystem, bucket: str) -> None:
     fs.touch(f"{bucket}/empty/")
     fs.touch(f"{bucket}/dir/sub/")

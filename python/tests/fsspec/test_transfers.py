@@ -35,7 +35,7 @@ def test_folders_go_there_and_back(
     assert fs.cat(f"{bucket}/up", recursive=True) == {
         f"{bucket}/up/{name}": data for name, data in folder.items()
     }
-    assert fs.info(f"{bucket}/up/page.html")["ContentType"] == "text/html"
+    assert fs.info(f"{bucket}/up/page.html", refresh=True)["ContentType"] == "text/html"
     back = tmp_path / "back"
     with requests:
         fs.get(f"{bucket}/up", str(back), recursive=True)

@@ -26,7 +26,7 @@ from fsspec.utils import glob_translate, tokenize
 from . import info as describe
 from .core import Core, Place
 from .info import Info
-from .steps import Call, FirstPage, Plan, Together, both
+from .steps import Call, Plan, Together, both
 
 _FILE: Info = {"type": "file"}
 _DIRECTORY: Info = {"type": "directory"}
@@ -134,9 +134,10 @@ class Listing(Core):
     def _plan_any(self, bucket: str, prefix: str) -> Plan[bool]:
         """Whether any key begins so. One request; finding out that there is no bucket is an
         error."""
-        page = yield FirstPage(self._list(bucket, prefix, page_size=1))
+        listing = self._list(bucket, prefix, page_size=1)
+        page = yield Call(lambda client: listing(client).first_page())
         self._buckets.add(bucket)
-        return page is not None and len(page) > 0
+        return len(page) > 0
 
     def _plan_list_buckets(self, refresh: bool = False) -> Plan[list[Info]]:
         if not refresh and "" in self.dircache:

@@ -121,8 +121,9 @@ class Objects(Buckets):
         ends = list(ends) if isinstance(ends, Iterable) else [ends] * len(paths)
         if not len(paths) == len(starts) == len(ends):
             raise ValueError("paths, starts and ends are of different lengths")
+        places = {path: self._object(path) for path in set(paths)}
         wanted = [
-            (self._object(path), _whole(start), _whole(end))
+            (places[path], _whole(start), _whole(end))
             for path, start, end in zip(paths, starts, ends, strict=True)
         ]
         out = yield from self._plan_ranges(wanted, max_gap, kwargs)

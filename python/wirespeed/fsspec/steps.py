@@ -54,23 +54,6 @@ class Call:
         return await self._call(client)
 
 
-class FirstPage:
-    """The first page of a listing that the call makes, ``None`` where it has none."""
-
-    __slots__ = ("_call",)
-
-    def __init__(self, call: Callable[[Any], Any]) -> None:
-        self._call = call
-
-    def block(self, client: Client) -> Any:
-        return next(iter(self._call(client).pages()), None)
-
-    async def wait(self, client: AsyncClient) -> Any:
-        async for page in self._call(client).pages():
-            return page
-        return None
-
-
 class Together:
     """Several steps at once, for what the engine has no bulk form of: their outcomes, in order, an
     exception where one failed."""

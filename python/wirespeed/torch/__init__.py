@@ -16,7 +16,7 @@ try:
     import torch as _torch  # noqa: F401  # pyright: ignore[reportUnusedImport]
 except ImportError as error:
     raise ImportError(
-        "wirespeed.torch needs PyTorch, which is not installed here: pip install 'wirespeed[torch]',"
+        "wirespeed.torch needs PyTorch, which is not installed: pip install 'wirespeed[torch]',"
         " or the build of torch that suits this machine (https://pytorch.org/get-started/locally/)"
     ) from error
 

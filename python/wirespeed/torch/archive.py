@@ -1,10 +1,11 @@
-"""The directory of a checkpoint's zip archive, read from its last bytes; and where records' data begin.
+"""The directory of a checkpoint's zip archive, read from its last bytes; and where records' data
+begin.
 
-torch writes each record of a checkpoint uncompressed and aligned, so its bytes can go straight into a
-tensor once it is known where they are. The directory says where a record's header begins, not where
-the header ends. For records as torch lays them out that follows from two facts that must agree: data
-are aligned to 64 bytes, and the next record follows at once. Where they don't agree the header is
-read.
+torch writes each record of a checkpoint uncompressed and aligned, so its bytes can go straight
+into a tensor once it is known where they are. The directory says where a record's header begins,
+not where the header ends. For records as torch lays them out that follows from two facts that must
+agree: data are aligned to 64 bytes, and the next record follows at once. Where they don't agree
+the header is read.
 
 Pure: bytes in, offsets out. Damage is a `CorruptDataError`.
 """
@@ -38,6 +39,8 @@ class Record:
     size: int
     header: int
     limit: int
+    stored: bool
+    """Whether the bytes are neither compressed nor encrypted."""
 
 
 def read_directory(uri: str, size: int, read: Callable[[int, int], bytes]) -> dict[str, Record]:
@@ -55,7 +58,7 @@ def read_directory(uri: str, size: int, read: Callable[[int, int], bytes]) -> di
         return {}
     end = tail_at + found
     _, _, _, _, count, length, start, _ = _END.unpack_from(tail, found)
-    if _MAX16 == count or _MAX32 in (length, start):
+    if count == _MAX16 or _MAX32 in (length, start):
         if end < _END64_LOCATOR.size:
             raise CorruptDataError(uri, "a zip archive without its locator", end)
         locator = read(end - _END64_LOCATOR.size, end)
@@ -82,7 +85,7 @@ def _fits(tail: bytes, found: int) -> bool:
 
 
 def _entries(uri: str, directory: bytes, count: int, start: int) -> dict[str, Record]:
-    found: list[tuple[str, int, int, int, int]] = []
+    found: list[tuple[str, int, int, int, int, bool]] = []
     at = 0
     for _ in range(count):
         damaged = CorruptDataError(uri, "a zip archive whose directory is damaged", start + at)
@@ -99,22 +102,17 @@ def _entries(uri: str, directory: bytes, count: int, start: int) -> dict[str, Re
         if magic != b"PK\1\2" or at > len(directory):
             raise damaged
         packed, size, header = _large(extra, packed, size, header, damaged)
-        if method != _NO_COMPRESSION or flags & _ENCRYPTED or packed != size:
-            raise CorruptDataError(
-                uri,
-                f"record {name!r} is compressed or encrypted, which torch.save never does",
-                header,
-            )
-        found.append((name, flags, crc, size, header))
+        stored = method == _NO_COMPRESSION and not flags & _ENCRYPTED and packed == size
+        found.append((name, flags, crc, packed, header, stored))
     found.sort(key=lambda one: one[4])
     limits = [one[4] for one in found[1:]] + [start]
     records: dict[str, Record] = {}
-    for (name, flags, crc, size, header), limit in zip(found, limits, strict=True):
+    for (name, flags, crc, size, header, stored), limit in zip(found, limits, strict=True):
         if header + LOCAL_HEADER + len(name.encode("utf-8", "surrogateescape")) + size > limit:
             raise CorruptDataError(uri, f"record {name!r} runs into the next one", header)
         if name in records:
             raise CorruptDataError(uri, f"record {name!r} is there twice", header)
-        records[name] = Record(name, flags, crc, size, header, limit)
+        records[name] = Record(name, flags, crc, size, header, limit, stored)
     return records
 
 
@@ -155,7 +153,9 @@ def data_offset(record: Record) -> int | None:
 
 
 def data_offset_by_header(uri: str, record: Record, header: bytes) -> int:
-    """Where the data of a record begin by its own header, of which `header` has the first 30 bytes."""
+    """Where the data of a record begin, by the first 30 bytes of its own header."""
+    if len(header) < LOCAL_HEADER:
+        raise CorruptDataError(uri, "ends too early", record.header)
     fields = _LOCAL.unpack_from(header)
     start = record.header + LOCAL_HEADER + fields[9] + fields[10]
     if fields[0] != b"PK\3\4" or start + record.size > record.limit:

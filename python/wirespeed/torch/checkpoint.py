@@ -1,9 +1,9 @@
 """torch's checkpoints: `torch.save` straight into an upload, and back straight into tensors.
 
-Loading reads the zip archive's directory and its pickle, allocates the storages that the pickle names,
-and has one call into the engine bring each record to its storage; then the pickle is read around them.
-So a checkpoint is never held twice and never in a file. Storages that are shared stay shared, views
-stay views.
+Loading reads the zip archive's directory and its pickle, allocates the storages that the pickle
+names, and has one call into the engine bring each record to its storage; then the pickle is read
+around them. So a checkpoint is never held twice and never in a file. Storages that are shared stay
+shared, views stay views.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def save(
 ) -> PutResult | None:
     """``torch.save(obj, uri)``: the checkpoint goes up as it is written.
 
-    Takes `torch.save`'s keywords. The object appears when all is written; if anything fails there is
-    none. Memory: what the upload has in flight, and with torch 1.13 a copy of the largest storage.
+    Takes `torch.save`'s keywords. The object appears when all is written; if anything fails there
+    is none. Memory: what the upload has in flight, and with torch 1.13 a copy of the largest
+    storage.
     """
     with client_or_default(client).writer(uri) as writer:
         torch.save(obj, _Sink(writer), **keywords)
@@ -74,18 +75,18 @@ def load(
 ) -> Any:
     """``torch.load(uri)``: each storage's bytes straight from S3 into its memory.
 
-    `map_location` is `torch.load`'s. With `weights_only` only tensors, containers and plain values are
-    built; a checkpoint with anything else raises `pickle.UnpicklingError`. Without it the checkpoint
-    can run any code: only for those you trust. With `pin`, storages on the CPU are in pinned memory.
-    With `verify` each record's CRC-32 is compared (about a core-second per GiB).
+    `map_location` is `torch.load`'s. With `weights_only` only tensors, containers and plain values
+    are built; a checkpoint with anything else raises `pickle.UnpicklingError`. Without it the
+    checkpoint can run any code: only for those you trust. With `pin`, storages on the CPU are in
+    pinned memory. With `verify` each record's CRC-32 is compared (about a core-second per GiB).
 
     Storages for a CUDA device arrive through pinned staging memory, copied while more is received;
     `copier` does the copying in place of CUDA's streams.
 
     Checkpoints of the old format, before torch 1.6, are read whole and handed to `torch.load`.
 
-    Raises `CorruptDataError` for a damaged archive, `wirespeed.errors.NotFoundError` and the like for
-    what S3 refuses.
+    Raises `CorruptDataError` for a damaged archive, `wirespeed.errors.NotFoundError` and the like
+    for what S3 refuses.
     """
     require_little_endian()
     remote = Remote(client_or_default(client), uri, tail=_TAIL)
@@ -100,13 +101,14 @@ def load(
     except Exception as error:
         raise CorruptDataError(uri, f"its pickle is damaged: {error}") from error
     storages = _Storages(archive, map_location, pin, copier)
-    storages.fetch(wanted.values())
-    if verify:
-        storages.verify()
+    storages.fetch(wanted.values(), verify=verify)
     reader = SafeUnpickler if weights_only else FullUnpickler
     try:
         loaded = reader(text, storages.get).load()
-    except pickle.UnpicklingError as error:
+    except Exception as error:
+        # A trusted class raises what it likes; from a pickle that may name none, all is damage.
+        if not weights_only and not isinstance(error, pickle.UnpicklingError):
+            raise
         raise pickle.UnpicklingError(f"{uri} can't be loaded: {error}") from error
     check_sparse = getattr(torch._utils, "_validate_loaded_sparse_tensors", None)
     if check_sparse is not None:
@@ -152,6 +154,12 @@ class _Archive:
         record = self._records.get(name)
         if record is None:
             raise CorruptDataError(self.remote.uri, f"the checkpoint has no record {name!r}")
+        if not record.stored:
+            raise CorruptDataError(
+                self.remote.uri,
+                f"record {name!r} is compressed or encrypted, which torch.save never does",
+                record.header,
+            )
         return record
 
     def read(self, name: str) -> bytes:
@@ -196,16 +204,17 @@ class _Storages:
         self._records: dict[str, Record] = {}
         self._typed: dict[str, torch.TypedStorage] = {}
 
-    def fetch(self, wanted: Iterable[StorageId]) -> None:
-        """Allocates and fills all storages."""
+    def fetch(self, wanted: Iterable[StorageId], *, verify: bool) -> None:
+        """Allocates and fills all storages, and brings them to the devices they are meant for."""
+        storages = list(wanted)
         small: list[str] = []
         large: dict[torch.device, list[str]] = {}
-        for one in wanted:
+        for one in storages:
             record = self._archive.record(f"data/{one.key}")
             if record.size != one.nbytes:
                 raise CorruptDataError(
                     self._archive.remote.uri,
-                    f"storage {one.key!r} should have {one.nbytes:,} bytes, its record {record.size:,}",
+                    f"storage {one.key!r} has {one.nbytes:,} bytes, its record {record.size:,}",
                     record.header,
                 )
             device = self._landing(one.location)
@@ -222,6 +231,10 @@ class _Storages:
             self._fill_small(small)
         for device, keys in large.items():
             self._fill_large(device, keys)
+        if verify:
+            self._check_sums()
+        for one in storages:
+            self.get(one)
 
     def _fill_small(self, keys: list[str]) -> None:
         found = self._archive.read_together(self._records[key] for key in keys)
@@ -241,7 +254,7 @@ class _Storages:
         else:
             land(self._archive.remote, extents)
 
-    def verify(self) -> None:
+    def _check_sums(self) -> None:
         """Compares each record's CRC-32."""
         for key, record in self._records.items():
             data = self._bytes[key].cpu()

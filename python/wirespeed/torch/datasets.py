@@ -1,8 +1,8 @@
 """Datasets with an object a sample: map-style and iterable-style.
 
-Both are made of URIs, of a prefix or of a manifest (see `ObjectList`), give each object to `transform`
-and yield what it makes of it. They pickle, without secrets, so they work with forked and spawned
-DataLoader workers.
+Both are made of URIs, of a prefix or of a manifest (see `ObjectList`), give each object to
+`transform` and yield what it makes of it. They pickle, without secrets, so they work with forked
+and spawned DataLoader workers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,10 +42,10 @@ class MapOptions(TypedDict, total=False):
 class S3MapDataset(Dataset[Any]):
     """Objects by their number: ``dataset[5]``, or several in one call: ``dataset[[5, 9, 2]]``.
 
-    A sample is an `S3Object`, or what `transform` returns for one. torch 2 fetches a whole batch by
-    one call (``__getitems__``); for torch 1.13 give the DataLoader ``sampler=BatchSampler(...)`` and
-    ``batch_size=None``, and it does too. Shuffling and sharding are the sampler's:
-    `torch.utils.data.DistributedSampler`.
+    A sample is an `S3Object`, or what `transform` returns for one. torch 2 fetches a whole batch
+    by one call (``__getitems__``); for torch 1.13 give the DataLoader
+    ``sampler=BatchSampler(...)`` and ``batch_size=None``, and it does too. Shuffling and sharding
+    are the sampler's: `torch.utils.data.DistributedSampler`.
     """
 
     def __init__(self, uris: Iterable[str], **options: Unpack[MapOptions]) -> None:
@@ -111,10 +111,10 @@ class IterableOptions(TypedDict, total=False):
 class S3IterableDataset(ShardedDataset):
     """Objects one after the other, fetched ahead, split among ranks and DataLoader workers.
 
-    A sample is an `S3Object`, or what `transform` returns for one. `shuffle` is over all objects, by
-    `seed` and ``set_epoch()``. Of N consumers (ranks x workers) each has every N-th object, so none
-    comes twice and none is missing; if the count does not divide, some consumers have one more, and
-    ``drop_uneven=True`` leaves the last few out instead.
+    A sample is an `S3Object`, or what `transform` returns for one. `shuffle` is over all objects,
+    by `seed` and ``set_epoch()``. Of N consumers (ranks x workers) each has every N-th object, so
+    none comes twice and none is missing; if the count does not divide, some consumers have one
+    more, and ``drop_uneven=True`` leaves the last few out instead.
 
     `window` bounds what is fetched ahead: at most two windows of objects are in memory. The default
     is 64 objects, and 64 MiB where the sizes are known (from a prefix they are).

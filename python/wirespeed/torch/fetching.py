@@ -1,8 +1,8 @@
 """Many objects in order, the next ones on their way while the last are used.
 
-Each window of objects is one call into the engine, which has them all in flight at once; two windows
-exist at a time, the one being used and the next. So memory is bounded by two windows, however many
-objects there are and however slowly they are used.
+Each window of objects is one call into the engine, which has them all in flight at once; two
+windows exist at a time, the one being used and the next. So memory is bounded by two windows,
+however many objects there are and however slowly they are used.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Window:
 def fetch_in_order(
     client: Client, count: int, wanted: Callable[[int], Wanted], window: Window
 ) -> Generator[Buffer, None, None]:
-    """The bytes of ``wanted(0)`` to ``wanted(count - 1)``. Closed early, it stops what is in flight."""
+    """The bytes of ``wanted(0)`` to ``wanted(count - 1)``; closed early, it stops the rest."""
     following = _Flight(client, _fill(0, count, wanted, window))
     asked = len(following)
     try:

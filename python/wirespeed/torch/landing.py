@@ -3,8 +3,8 @@
 `Remote` is the object: the bytes that its first requests brought are not asked for again, and all
 later requests demand the same version (its ETag), so that nothing is put together from two.
 
-`land` brings extents of it into memory on the CPU, each byte straight to its place, in one call into
-the engine. For a device, see staging.py.
+`land` brings extents of it into memory on the CPU, each byte straight to its place, in one call
+into the engine. For a device, see staging.py.
 """
 
 from collections.abc import Iterable, Sequence
@@ -41,7 +41,7 @@ class Remote:
     """One version of an object; parts of it may be in hand already."""
 
     def __init__(self, client: Client, uri: str, *, tail: int = 0) -> None:
-        """Opens the object with one call: its first bytes, and with `tail` its last ones as well."""
+        """Opens the object with one call: its first bytes, with `tail` its last ones as well."""
         if not uri.startswith(SCHEME):
             raise ValueError(f"{uri!r} is not an object's URI: expected s3://bucket/key")
         self.client = client
@@ -66,7 +66,7 @@ class Remote:
         return self.read_many([(start, end)])[0]
 
     def read_many(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """As `read`, of several ranges: what is not in hand by one call, neighbours by one request."""
+        """As `read`, of several ranges: one call, and one request for neighbours."""
         found = [self._from_hand(start, end) for start, end in ranges]
         missing = [one for one, data in zip(ranges, found, strict=True) if data is None]
         if missing:

@@ -32,10 +32,10 @@ class _Stamped:
 class ResumableDataLoader(DataLoader[Any]):
     """``DataLoader(dataset, ...)`` with ``state_dict()`` and ``load_state_dict()``.
 
-    For `S3IterableDataset` and `S3TarDataset`; takes all arguments of a DataLoader. Resumed with the
-    same arguments it yields exactly the batches that were still to come. They come in the same order
-    as well, until the first worker runs out of samples; from then on batches of different workers may
-    be interleaved otherwise.
+    For `S3IterableDataset` and `S3TarDataset`; takes all arguments of a DataLoader. Resumed with
+    the same arguments it yields exactly the batches that were still to come. They come in the same
+    order as well, until the first worker runs out of samples; from then on batches of different
+    workers may be interleaved otherwise.
 
     The position is a dictionary that JSON and `torch.save` take; each rank saves its own.
     """
@@ -64,7 +64,8 @@ class ResumableDataLoader(DataLoader[Any]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Lets the next iteration begin where `state` was taken.
 
-        Raises `ValueError` if it belongs to another number of workers, or to other objects or settings.
+        Raises `ValueError` if it belongs to another number of workers, or to other objects or
+        settings.
         """
         if state.get("version") != 1 or state.get("num_workers") != self.num_workers:
             raise ValueError(

@@ -1,7 +1,7 @@
 """The memory of tensors and storages, as the engine fills it.
 
-The engine writes into anything with a writable buffer. A tensor has none of its own, so its memory is
-shown as one by address; the view keeps the tensor alive.
+The engine writes into anything with a writable buffer. A tensor has none of its own, so its memory
+is shown as one by address; the view keeps the tensor alive.
 """
 
 import ctypes
@@ -50,7 +50,7 @@ def typed(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.TypedStora
 def as_dtype(
     flat: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...] | list[int]
 ) -> torch.Tensor:
-    """Bytes seen as a tensor of another type, without a copy; they begin where the type may begin."""
+    """Bytes seen as a tensor of another type, not copied; they begin where the type may begin."""
     if flat.numel() == 0:
         return torch.empty(shape, dtype=dtype, device=flat.device)
     return flat.view(dtype).view(shape)

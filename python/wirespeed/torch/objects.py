@@ -1,8 +1,9 @@
 """Which objects a dataset is made of: a prefix, a manifest, or URIs as they come.
 
-The list is taken once, in the process that makes the dataset, so that all workers and ranks that get
-it agree on it. It is kept as two arrays and not as an object a key: ten million keys cost their bytes
-and 16 more each, a forked worker shares them, and a spawned one unpickles them at once.
+The list is taken once, in the process that makes the dataset, so that all workers and ranks that
+get it agree on it. It is kept as two arrays and not as an object a key: ten million keys cost
+their bytes and 16 more each, a forked worker shares them, and a spawned one unpickles them at
+once.
 """
 
 import hashlib
@@ -45,8 +46,8 @@ class ObjectList(Sequence[str]):
     ) -> Self:
         """All objects whose URI begins with `prefix`, in the listing's order (by bytes of the key).
 
-        With `suffix`, those that end in it, or in one of them. Markers of folders (empty objects whose
-        key ends with a slash) are left out.
+        With `suffix`, those that end in it, or in one of them. Markers of folders (empty objects
+        whose key ends with a slash) are left out.
         """
         if not prefix.startswith(SCHEME):
             raise ValueError(f"{prefix!r} is not a prefix: expected s3://bucket/prefix")

@@ -1,9 +1,9 @@
 """safetensors files: each tensor's bytes straight from S3 into its memory, and back.
 
-The first request brings the header, and all of a small file. Then one call into the engine brings all
-tensors: a large one is asked for by itself, in parts; small neighbours are asked for together and
-share one piece of memory, so that a model with thousands of small tensors isn't thousands of requests.
-Nothing is copied on the way and no file is written.
+The first request brings the header, and all of a small file. Then one call into the engine brings
+all tensors: a large one is asked for by itself, in parts; small neighbours are asked for together
+and share one piece of memory, so that a model with thousands of small tensors isn't thousands of
+requests. Nothing is copied on the way and no file is written.
 
 The header is checked as the format demands before a byte is fetched: the tensors must fill the file
 exactly, without overlaps and holes.
@@ -25,7 +25,8 @@ from wirespeed.torch.staging import CudaCopier, DeviceCopier, stage
 
 # The format's own limit.
 _LONGEST_HEADER = 100_000_000
-# Tensors up to this size share memory with their neighbours, in runs of at most `_LONGEST_RUN` bytes.
+# Tensors up to this size share memory with their neighbours, in runs of at most `_LONGEST_RUN`
+# bytes.
 _SMALL = 1 << 20
 _LONGEST_RUN = 8 << 20
 # What goes from a device to the writer at a time.
@@ -82,13 +83,13 @@ def load_safetensors(
     """The tensors of a safetensors file in S3, by name, in the file's order.
 
     `keys` are the names wanted; the others are not fetched. On the CPU the tensors are in pinned
-    memory if `pin`. On a CUDA `device` they arrive through pinned staging memory, copied while more is
-    received; `copier` does the copying in place of CUDA's streams.
+    memory if `pin`. On a CUDA `device` they arrive through pinned staging memory, copied while
+    more is received; `copier` does the copying in place of CUDA's streams.
 
     Tensors of up to 1 MiB that are neighbours in the file share one storage of at most 8 MiB.
 
-    Raises `CorruptDataError` for a file that breaks the format's rules, `KeyError` for a name that is
-    not in it, `wirespeed.errors.NotFoundError` and the like for what S3 refuses.
+    Raises `CorruptDataError` for a file that breaks the format's rules, `KeyError` for a name that
+    is not in it, `wirespeed.errors.NotFoundError` and the like for what S3 refuses.
     """
     require_little_endian()
     target = torch.device(device)
@@ -179,8 +180,8 @@ def save_safetensors(
 ) -> PutResult | None:
     """Writes tensors as a safetensors file, streamed: no temporary file, and no copy of all of it.
 
-    Tensors may be on any device and of any strides; those that share memory are each written in full.
-    The object appears when all is written; if anything fails there is none.
+    Tensors may be on any device and of any strides; those that share memory are each written in
+    full. The object appears when all is written; if anything fails there is none.
     """
     require_little_endian()
     header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
@@ -254,7 +255,7 @@ def _entry(uri: str, name: str, described: Any, begin: int) -> Entry:
     dtype, shape, offsets = fields["dtype"], fields["shape"], fields["data_offsets"]
     if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2:
         raise CorruptDataError(uri, f"tensor {name!r} has a shape or offsets that are no sizes")
-    if dtype not in _DTYPES:
+    if not isinstance(dtype, str) or dtype not in _DTYPES:
         raise CorruptDataError(
             uri,
             f"tensor {name!r} is of type {dtype!r}, which torch {torch.__version__} does not have",
@@ -267,7 +268,7 @@ def _entry(uri: str, name: str, described: Any, begin: int) -> Entry:
     if end - start != nbytes:
         raise CorruptDataError(
             uri,
-            f"tensor {name!r} of {dtype} {shape} needs {nbytes:,} bytes, its offsets span {end - start:,}",
+            f"tensor {name!r} of {dtype} {shape} has {nbytes:,} bytes, not {end - start:,}",
         )
     return Entry(name, kind, shape, begin + start, begin + end)
 

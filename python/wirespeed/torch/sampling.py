@@ -1,12 +1,13 @@
 """Who reads what, in which order: epochs, shares of ranks and workers, draws, saved positions.
 
-All of it is arithmetic on (seed, epoch, number of the consumer): every process finds the same answer
-with no word to the others, and a position is a few integers. Nothing here reads an object.
+All of it is arithmetic on (seed, epoch, number of the consumer): every process finds the same
+answer with no word to the others, and a position is a few integers. Nothing here reads an object.
 
-A *consumer* is one worker process of one rank (or the rank itself, without workers). Of N consumers,
-consumer c has every N-th unit of the epoch's order, beginning with c: no unit is with two of them, and
-none is left out. If the count does not divide, the first consumers have one unit more; with
-``drop_uneven`` the last few units of the order are left out instead, others each epoch if shuffled.
+A *consumer* is one worker process of one rank (or the rank itself, without workers). Of N
+consumers, consumer c has every N-th unit of the epoch's order, beginning with c: no unit is with
+two of them, and none is left out. If the count does not divide, the first consumers have one unit
+more; with ``drop_uneven`` the last few units of the order are left out instead, others each epoch
+if shuffled.
 """
 
 import warnings
@@ -114,7 +115,7 @@ class _Permutation(Sequence[int]):
 
 
 class Draws:
-    """The random choices of a shuffle buffer, each a function of its number: resumable by a count."""
+    """The random choices of a shuffle buffer, each a function of its number: so a count resumes."""
 
     def __init__(self, seed: int, epoch: int, share: Share, made: int = 0) -> None:
         self._base = mix(seed, epoch, share.index, share.count)
@@ -130,8 +131,9 @@ class Draws:
 class EpochNumber:
     """The epoch to be iterated next, seen by DataLoader workers while they live.
 
-    It is a tensor in shared memory: torch hands the same memory to forked and to spawned workers, so
-    that `set_epoch` in the parent also reaches persistent workers. Pickled otherwise it is a copy.
+    It is a tensor in shared memory: torch hands the same memory to forked and to spawned workers,
+    so that `set_epoch` in the parent also reaches persistent workers. Pickled otherwise it is a
+    copy.
     """
 
     def __init__(self) -> None:

@@ -28,12 +28,12 @@ class ShardedDataset(IterableDataset[Any]):
     """What iterable datasets over S3 share: units split among ranks and workers, a saved position.
 
     `objects` are the units: objects or shards. ``set_epoch(n)`` before each pass over a DataLoader
-    gives another order if ``shuffle=True``, as with torch's DistributedSampler; it reaches persistent
-    workers too.
+    gives another order if ``shuffle=True``, as with torch's DistributedSampler; it reaches
+    persistent workers too.
 
     ``state_dict()`` is the position after the last sample that was yielded in this process;
-    ``load_state_dict()`` makes the next iteration begin there. With DataLoader workers the position is
-    in the workers: use `ResumableDataLoader`, or torchdata's StatefulDataLoader.
+    ``load_state_dict()`` makes the next iteration begin there. With DataLoader workers the
+    position is in the workers: use `ResumableDataLoader`, or torchdata's StatefulDataLoader.
 
     The rank comes from `rank` and `world_size`, else from torch.distributed if that is initialised
     when iterating, or when the dataset is pickled for a worker.
@@ -84,14 +84,14 @@ class ShardedDataset(IterableDataset[Any]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Lets the next iteration in this process begin where `state` was taken.
 
-        Raises `ValueError` if it belongs to other objects or settings; when the iteration begins, also
-        if the number of ranks or workers has changed.
+        Raises `ValueError` if it belongs to other objects or settings; when the iteration begins,
+        also if the number of ranks or workers has changed.
         """
         info = get_worker_info()
         self.resume_workers({info.id if info else 0: state}, 0)
 
     def resume_workers(self, states: Mapping[int, Mapping[str, Any]], first_worker: int) -> None:
-        """Positions for the workers of a DataLoader, by number; `first_worker` is whose turn it is."""
+        """Positions for a DataLoader's workers, by number; `first_worker` is whose turn it is."""
         for state in states.values():
             check_state(state, self._settings)
         self._to_resume = {worker: dict(state) for worker, state in states.items()}

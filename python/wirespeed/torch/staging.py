@@ -1,11 +1,13 @@
 """On to a device through pinned memory, each copy while the next bytes arrive.
 
-A device can't be written to from the network, and a copy out of ordinary memory makes the driver copy
-once more. So bytes land in a few slots of pinned memory, and the device copies each slot on a stream
-of its own. The slots are in two groups. While one group is being received the other is copied, so
-neither the network nor the device waits for the other, and memory is bounded by the slots.
+A device can't be written to from the network, and a copy out of ordinary memory makes the driver
+copy once more. So bytes land in a few slots of pinned memory, and the device copies each slot on a
+stream of its own. The slots are in two groups. While one group is being received the other is
+copied, so neither the network nor the device waits for the other, and memory is bounded by the
+slots.
 
-What the device does is behind `DeviceCopier`, so that the order of things is tested without a device.
+What the device does is behind `DeviceCopier`, so that the order of things is tested without a
+device.
 """
 
 from __future__ import annotations
@@ -159,8 +161,8 @@ def stage(
 ) -> None:
     """Fills targets on a device; `slots` x `slot` bytes of pinned memory at most.
 
-    When it returns the bytes are on the device. If a request fails, or the person presses Ctrl-C, what
-    is in flight is stopped and the error is raised; the targets are then undefined.
+    When it returns the bytes are on the device. If a request fails, or the person presses Ctrl-C,
+    what is in flight is stopped and the error is raised; the targets are then undefined.
     """
     wanted = missing_of(remote, sorted(extents, key=lambda one: one.start))
     total = sum(one.end - one.start for one in wanted)

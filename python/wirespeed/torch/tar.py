@@ -1,10 +1,10 @@
 """Tar archives as they stream by: members and WebDataset samples, without copying their bytes.
 
-Reads ustar, pax and GNU archives (long names, sizes past 8 GiB). A member whose bytes lie within one
-part of the stream is a slice of that part; one that crosses parts is joined into `bytes`, the only
-copy made here. An archive that ends early, or whose headers are damaged, is a `CorruptDataError`
-that says where; so is one that lacks the closing block of zeros, since its writer did not finish.
-Compressed archives and sparse members are refused.
+Reads ustar, pax and GNU archives (long names, sizes past 8 GiB). A member whose bytes lie within
+one part of the stream is a slice of that part; one that crosses parts is joined into `bytes`, the
+only copy made here. An archive that ends early, or whose headers are damaged, is a
+`CorruptDataError` that says where; so is one that lacks the closing block of zeros, since its
+writer did not finish. Compressed archives and sparse members are refused.
 
 Nothing here knows S3: it reads any iterable of parts.
 """
@@ -116,8 +116,8 @@ def read_members(
 ) -> Iterator[Member]:
     """The regular files of the archive whose bytes, from `offset` on, are `parts`.
 
-    `offset` is where a header begins; `size` how many bytes there will be, if known. An `excerpt` is
-    a range of members out of an archive, which need not end with a block of zeros.
+    `offset` is where a header begins; `size` how many bytes there will be, if known. An `excerpt`
+    is a range of members out of an archive, which need not end with a block of zeros.
     """
     reader = _Parts(parts, uri, offset, size)
     extended: dict[str, str] = {}
@@ -163,8 +163,8 @@ def read_members(
 def read_samples(members: Iterable[Member], uri: str) -> Iterator[Sample]:
     """Members grouped by basename: ``a/1.jpg`` and ``a/1.cls`` are one sample, ``a/1``.
 
-    Files without an extension, and hidden ones, are passed over. The same name twice in one sample is
-    a `CorruptDataError`.
+    Files without an extension, and hidden ones, are passed over. The same name twice in one sample
+    is a `CorruptDataError`.
     """
     sample: Sample | None = None
     for member in members:

@@ -1,7 +1,7 @@
 """Datasets over tar shards in WebDataset's layout: streamed in order, or by number with an index.
 
-A shard is streamed once, from beginning to end, and never stored: samples are slices of the stream's
-parts. The next shard's stream opens while the last bytes of the current one are used.
+A shard is streamed once, from beginning to end, and never stored: samples are slices of the
+stream's parts. The next shard's stream opens while the last bytes of the current one are used.
 """
 
 from __future__ import annotations
@@ -63,21 +63,21 @@ class S3TarDataset(ShardedDataset):
     """The samples of tar shards, one after the other (WebDataset's layout).
 
     Files with one basename that follow each other are a sample: ``{"__key__": "0001", "__url__":
-    "s3://bucket/shard-0.tar", "jpg": ..., "cls": ...}``, or what `transform` makes of that. A value is
-    a `Buffer` over the stream's memory, or `bytes` where a member crossed two parts of the stream;
-    ``as_bytes=True`` makes them all `bytes`.
+    "s3://bucket/shard-0.tar", "jpg": ..., "cls": ...}``, or what `transform` makes of that. A
+    value is a `Buffer` over the stream's memory, or `bytes` where a member crossed two parts of
+    the stream; ``as_bytes=True`` makes them all `bytes`.
 
-    ``shuffle=True`` shuffles the shards (`seed`, ``set_epoch()``); `shuffle_buffer` is how many samples
-    are held to draw the next one from, at random. Held samples are copied, so that a small one does
-    not keep the whole part of the stream alive.
+    ``shuffle=True`` shuffles the shards (`seed`, ``set_epoch()``); `shuffle_buffer` is how many
+    samples are held to draw the next one from, at random. Held samples are copied, so that a small
+    one does not keep the whole part of the stream alive.
 
     Shards are split among ranks and DataLoader workers, every N-th to each of N consumers: have at
     least N, and a multiple of it for an even load. No sample comes twice and none is missing;
     ``drop_uneven=True`` leaves out the last shards of the order where their count does not divide.
 
-    The saved position holds the place of every sample in the shuffle buffer, so a resumed dataset goes
-    on with the very next sample: it reads the buffer's samples again (a ranged GET each), and streams
-    the current shard from where it was.
+    The saved position holds the place of every sample in the shuffle buffer, so a resumed dataset
+    goes on with the very next sample: it reads the buffer's samples again (a ranged GET each), and
+    streams the current shard from where it was.
 
     `window` is how many bytes of a shard are fetched ahead.
     """
@@ -305,7 +305,8 @@ class TarMapOptions(TypedDict, total=False):
 class S3TarMapDataset(Dataset[Any]):
     """The samples of tar shards by their number, each one ranged GET: any order, any sampler.
 
-    Samples are those of `S3TarDataset`. As with `S3MapDataset`, several are one call into the engine.
+    Samples are those of `S3TarDataset`. As with `S3MapDataset`, several are one call into the
+    engine.
     """
 
     def __init__(self, index: TarIndex, **options: Unpack[TarMapOptions]) -> None:

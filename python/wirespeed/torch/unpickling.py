@@ -13,7 +13,7 @@ import collections
 import io
 import pickle
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
 import torch.nn
@@ -154,12 +154,20 @@ class FullUnpickler(pickle.Unpickler):
         return self._storages(parse_storage_id(pid))
 
 
+def _encode(text: str, encoding: str) -> bytes:
+    """What `bytes` are made by in pickles of protocol 2."""
+    if encoding != "latin1":
+        raise pickle.UnpicklingError(f"it encodes a text as {encoding!r}")
+    return text.encode("latin1")
+
+
 def _allowed() -> dict[str, Any]:
     """What a checkpoint of weights may name."""
     found: dict[str, Any] = {
         "collections.OrderedDict": collections.OrderedDict,
         "collections.Counter": collections.Counter,
         "builtins.set": set,
+        "_codecs.encode": _encode,
         "builtins.bytearray": bytearray,
         "torch.Size": torch.Size,
         "torch.Tensor": torch.Tensor,
@@ -200,9 +208,9 @@ _REFUSED = "INST OBJ EXT1 EXT2 EXT4 PERSID NEWOBJ_EX NEXT_BUFFER READONLY_BUFFER
 
 
 class SafeUnpickler(_Interpreter):
-    """Builds what a checkpoint of weights is made of; raises `pickle.UnpicklingError` for all else."""
+    """Builds what a checkpoint of weights is made of; all else is a `pickle.UnpicklingError`."""
 
-    dispatch: dict[int, Callable[[Any], None]] = dict(_Interpreter.dispatch)
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Interpreter.dispatch)
 
     def __init__(self, text: bytes, storages: Storages) -> None:
         super().__init__(io.BytesIO(text), encoding=_ENCODING)
@@ -221,9 +229,9 @@ class SafeUnpickler(_Interpreter):
         full = f"{module}.{name}"
         if full not in self._allowed:
             raise pickle.UnpicklingError(
-                f"it holds a {full}, which is not among the plain contents of a checkpoint; if you trust"
-                " where it comes from, load it with weights_only=False, or (torch 2.4 and newer) name the"
-                " class to torch.serialization.add_safe_globals"
+                f"it holds a {full}, which is not among the plain contents of a checkpoint; if you"
+                " trust where it comes from, load it with weights_only=False, or (torch 2.4 and"
+                " newer) name the class to torch.serialization.add_safe_globals"
             )
         return self._allowed[full]
 

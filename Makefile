@@ -1,6 +1,8 @@
 # The front door. Everything that is not a prerequisite (Rust by rustup, Go,
 # Python 3.11 with venv, a C compiler) is installed from pinned versions into
 # .venv/ and .tools/, both ignored by git: `make distclean` forgets it all.
+# The Python package is tested on more than one interpreter; where one can't be
+# had, what it would have run is skipped and the reason is printed.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -32,6 +34,15 @@ HOST       = $(shell rustc -vV | sed -n 's/^host: //p')
 # Seconds for each fuzz target, and for each check of the model.
 SECONDS   ?= 10
 TEST_DIRS := tests lab/tests
+# The Python package, what `make wheels` builds of it, and the places of its environments.
+PACKAGE   := python/Cargo.toml
+DIST      := $(CARGO_TARGET_DIR)/dist
+NEWER     := .tools/newer
+THREADED  := .tools/python3.13t
+TORCH     := .tools/torch
+OTHERS    := $(NEWER) $(THREADED) $(TORCH)
+# A check reads no interpreter: what it finds holds for each.
+CHECKED   := PYO3_NO_PYTHON=1
 # Features that change how the engine is built, each tested in its own pass.
 PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
 
@@ -50,10 +61,25 @@ bench: release drivers instructions .venv/.stamp ## run the benchmarks and write
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.figures
 
 .PHONY: test
-test: test-rust test-python ## run every test
+test: test-rust test-python test-package test-newer test-threads test-torch ## run every test
 
 .PHONY: check
-check: check-rust check-directions check-python check-prose check-deny ## formatting, lints, directions, licences, spelling
+check: check-rust check-directions check-python check-types check-prose check-deny ## formatting, lints, types, directions, licences, spelling
+
+.PHONY: extension
+extension: .venv/.stamp | need-rust ## build the Python package into .venv, for trying it out
+	VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --quiet --locked --manifest-path $(PACKAGE)
+
+# The free-threaded wheel where there is such an interpreter.
+.PHONY: wheels
+wheels: .venv/.stamp $(THREADED)/.installed | need-rust ## build the Python package's wheels and source distribution, and check them
+	rm -rf $(DIST)
+	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) --out $(DIST) --interpreter $(PYTHON)
+	test -e $(THREADED)/missing || \
+	    $(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) --out $(DIST) --interpreter $(THREADED)/venv/bin/python
+	$(VENV)/bin/maturin sdist --quiet --manifest-path $(PACKAGE) --out $(DIST)
+	cargo build --locked --bins
+	WIRESPEED_DIST=$(DIST) $(PYTHON) -m pytest --timeout 1200 -s python/tests/packaging
 
 .PHONY: faults
 faults: | need-rust ## run the fault suite at length: [SCHEDULES=10000] [FIRST_SEED=1] [RECORD=FILE]
@@ -79,7 +105,7 @@ fmt: .venv/.stamp | need-rust ## format everything
 	$(VENV)/bin/ruff format --quiet .
 
 .PHONY: setup
-setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny ## install the pinned tools and nothing else
+setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny $(OTHERS:%=%/.installed) ## install the pinned tools and nothing else
 
 .PHONY: clean
 clean: ## remove what was built
@@ -132,7 +158,7 @@ model: | need-rust ## try the orders that threads may run in: SECONDS=10 a check
 
 .PHONY: release
 release: | need-rust
-	cargo build --locked --release --workspace --bins
+	cargo build --locked --release --bins
 
 .PHONY: limit
 limit: | need-cc
@@ -144,17 +170,52 @@ drivers: | need-rust need-go need-cc
 
 # ---------------------------------------------------------------- tests
 
+# $(call WHERE_IT_IS,FOLDER,WHAT) COMMAND: runs it unless the environment in FOLDER could not be made.
+WHERE_IT_IS = if test -e $(1)/missing; then echo "$(2) were NOT run: $$(cat $(1)/missing)"; exit 0; fi;
+
 .PHONY: test-rust
 test-rust: | need-rust
-	cargo test --locked --workspace --no-fail-fast
+	cargo test --locked --no-fail-fast
 ifeq ($(PORTABLE),yes)
 	cargo test --locked --no-fail-fast -p wirespeed --features portable
 endif
 
 .PHONY: test-python
 test-python: .venv/.stamp $(GO_BINS) | need-rust
-	cargo build --locked --workspace --bins
+	cargo build --locked --bins
 	PYTHONPATH=lab $(PYTHON) -m pytest $(TEST_DIRS)
+
+.PHONY: test-package
+test-package: extension $(GO_BINS) | need-rust
+	cargo build --locked --bins
+	$(PYTHON) -m pytest python/tests --ignore python/tests/packaging --ignore python/tests/torch
+
+# The same compiled half on a newer interpreter, which is what abi3 promises.
+.PHONY: test-newer
+test-newer: extension $(NEWER)/.installed $(GO_BINS) | need-rust
+	cargo build --locked --bins
+	@$(call WHERE_IT_IS,$(NEWER),the tests on a newer Python) \
+	    PYTHONPATH=python $(NEWER)/venv/bin/python -m pytest python/tests/zarr
+
+.PHONY: test-torch
+test-torch: extension $(TORCH)/.installed $(GO_BINS) | need-rust
+	cargo build --locked --bins
+	@$(call WHERE_IT_IS,$(TORCH),the tests with torch) \
+	    PYTHONPATH=python $(TORCH)/python -m pytest python/tests/torch
+
+.PHONY: test-threads
+test-threads: $(THREADED)/.installed | need-rust
+	@$(call WHERE_IT_IS,$(THREADED),the tests without a GIL) $(MAKE) threaded
+
+.PHONY: threaded
+threaded:
+	cargo build --locked --bins
+	rm -rf $(CARGO_TARGET_DIR)/threaded
+	$(VENV)/bin/maturin build --quiet --locked --manifest-path $(PACKAGE) --interpreter $(THREADED)/venv/bin/python \
+	    --out $(CARGO_TARGET_DIR)/threaded
+	$(PIP) --python $(THREADED)/venv/bin/python install --quiet --no-deps --force-reinstall $(CARGO_TARGET_DIR)/threaded/*.whl
+	$(THREADED)/venv/bin/python -c 'import sys, wirespeed; assert not sys._is_gil_enabled(), "the import brought the GIL back"'
+	$(THREADED)/venv/bin/python -m pytest python/tests/test_threads.py
 
 .PHONY: instructions
 instructions: | need-rust
@@ -172,9 +233,9 @@ check-rust: | need-rust
 	cargo fmt --all --check --manifest-path $(PEERS)
 	cargo fmt --all --check --manifest-path $(FUZZ)
 	cargo fmt --check --manifest-path $(MODEL)
-	cargo clippy --locked --workspace --all-targets -- -D warnings
+	$(CHECKED) cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --package wirespeed --all-targets --features internals -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
+	$(CHECKED) RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 
 .PHONY: check-directions
 check-directions: .venv/.stamp
@@ -186,10 +247,17 @@ check-python: .venv/.stamp
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 
+# What a person's type checker sees of the package, and that it is what the compiled half has.
+.PHONY: check-types
+check-types: extension
+	$(PYTHON) tools/async_stubs.py --check
+	$(VENV)/bin/pyright --project python --pythonpath $(PYTHON)
+	cd python && $(PYTHON) -m mypy.stubtest --allowlist tests/stubtest.txt wirespeed._wirespeed
+
 .PHONY: check-prose
 check-prose: .venv/.stamp
 	$(VENV)/bin/typos
-	$(VENV)/bin/shellcheck .ci/run
+	$(VENV)/bin/shellcheck --external-sources .ci/run tools/*.sh
 
 .PHONY: check-deny
 check-deny: .tools/bin/cargo-deny | need-rust
@@ -202,11 +270,34 @@ check-deny: .tools/bin/cargo-deny | need-rust
 
 # ---------------------------------------------------------------- pinned tools
 
-.venv/.stamp: tools/requirements.txt lab/requirements.txt | need-python
+PIP := $(PYTHON) -m pip --disable-pip-version-check
+
+.venv/.stamp: tools/requirements.txt lab/requirements.txt python/requirements.txt | need-python
 	rm -rf .venv
 	python3 -m venv .venv
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/requirements.txt -r lab/requirements.txt -r lab/requirements.txt
-	$(PYTHON) -m pip --disable-pip-version-check check
+	$(PIP) install --quiet --no-deps $(^:%=-r %)
+	$(PIP) check
+	touch $@
+
+# The other interpreters, each with an environment in venv/ (or the reason why not in the file missing).
+$(NEWER)/.stamp: tools/newer_python.sh tools/missing.sh
+	tools/newer_python.sh $(NEWER)
+	touch $@
+
+$(THREADED)/.stamp: tools/freethreaded.sh tools/private_apt.sh tools/missing.sh
+	tools/freethreaded.sh $(THREADED)
+	touch $@
+
+$(TORCH)/.stamp: tools/debian_torch.sh tools/private_apt.sh tools/missing.sh
+	tools/debian_torch.sh $(TORCH)
+	touch $@
+
+# What their tests need, put there by .venv's pip: Debian's interpreter may have none.
+$(NEWER)/.installed: python/requirements-zarr.txt
+$(THREADED)/.installed: python/requirements-threads.txt
+$(TORCH)/.installed: python/requirements-torch.txt
+$(OTHERS:%=%/.installed): %/.installed: %/.stamp python/requirements-pytest.txt .venv/.stamp
+	test -e $*/missing || $(PIP) --python $*/venv/bin/python install --quiet --no-deps $(patsubst %,-r %,$(filter %.txt,$^))
 	touch $@
 
 .tools/bin/s5cmd: GO_PACKAGE := github.com/peak/s5cmd/v2

@@ -16,6 +16,7 @@ use crate::transfer::copy::Copy;
 use crate::transfer::delete::{Delete, DeleteMany};
 use crate::transfer::get::Get;
 use crate::transfer::get_many::GetMany;
+use crate::transfer::get_ranges::GetRanges;
 use crate::transfer::head::Head;
 use crate::transfer::list::List;
 use crate::transfer::presign::Presign;
@@ -98,6 +99,22 @@ impl Client {
     /// ```
     pub fn get_many(&self, bucket: impl Into<String>) -> GetMany {
         GetMany::new(Arc::clone(&self.0), bucket.into())
+    }
+
+    /// Reads many ranges of one object or of many, and fetches together what lies near.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let columns = [("a.parquet".to_owned(), 4..8192), ("a.parquet".to_owned(), 9000..20_000)];
+    /// let mut ranges = client.get_ranges("bucket").max_gap(64 << 10).buffers(columns.into())?;
+    /// while let Some((index, range)) = ranges.next().await {
+    ///     println!("{index}: {} bytes", range?.body.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_ranges(&self, bucket: impl Into<String>) -> GetRanges {
+        GetRanges::new(Arc::clone(&self.0), bucket.into())
     }
 
     /// Writes an object: one request, or a multipart upload, by its size.

@@ -6,6 +6,7 @@
 //! is given one.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the engine's verbs return.
@@ -65,9 +66,10 @@ impl ErrorKind {
 }
 
 /// A failed operation. `Display` is one line for a person; the accessors are for programs.
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Inner {
     kind: Option<ErrorKind>,
     message: String,
@@ -83,7 +85,7 @@ struct Inner {
     elapsed: Duration,
     upload_id: Option<String>,
     about_client: bool,
-    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
@@ -97,7 +99,7 @@ impl Error {
     }
 
     pub(crate) fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-        self.0.source = Some(source.into());
+        self.0.source = Some(Arc::from(source.into()));
         self
     }
 
@@ -206,7 +208,13 @@ impl Error {
         self.0.upload_id.as_deref()
     }
 
-    pub(crate) fn hint(&self) -> Option<&'static str> {
+    /// Which bytes or which part of the object it was about, as `bytes 0-8388607`, where that is known.
+    pub fn part(&self) -> Option<&str> {
+        self.0.part.as_deref()
+    }
+
+    /// What to try, where there is something to be tried.
+    pub fn hint(&self) -> Option<&'static str> {
         self.0.hint
     }
 
@@ -296,6 +304,17 @@ mod tests {
              (NoSuchKey, HTTP 404, request id R1, 3 attempts in 1.5 s); check the spelling"
         );
         assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!((error.part(), error.hint()), (Some("bytes 0-9"), Some("check the spelling")));
+    }
+
+    #[test]
+    fn a_clone_says_the_same_with_its_causes() {
+        let cause = std::io::Error::other("the disk is gone");
+        let error = Error::io("cannot be read", cause).with_context("get", "b", "k").with_effort(2, Duration::ZERO);
+        let clone = error.clone();
+        assert_eq!(clone.to_string(), error.to_string());
+        assert!(clone.to_string().contains("the disk is gone"));
+        assert_eq!((clone.kind(), clone.attempts()), (error.kind(), 2));
     }
 
     #[test]

@@ -112,6 +112,12 @@ async fn one_flipped_bit_is_caught_on_every_way_and_nothing_is_left() {
             let target = folder.path().join("f");
             let mut written = Vec::new();
             let mut many = client.get_many("bkt").buffers(["k".to_owned()]).unwrap();
+            let mut parts = client.get("bkt", "k").parts().await.unwrap();
+            let in_parts = loop {
+                if let Err(error) = parts.next().await.expect("the difference was not said") {
+                    break error;
+                }
+            };
             let mut files = client.get_many("bkt").files([("k".to_owned(), target.clone())]).unwrap();
             let failures = [
                 client.get("bkt", "k").buffer().await.unwrap_err(),
@@ -121,6 +127,7 @@ async fn one_flipped_bit_is_caught_on_every_way_and_nothing_is_left() {
                 client.get("bkt", "k").into_owned(vec![0; size]).await.unwrap_err(),
                 many.next().await.unwrap().1.unwrap_err(),
                 files.next().await.unwrap().1.unwrap_err(),
+                in_parts,
             ];
             for failure in failures {
                 assert_eq!(failure.kind(), ErrorKind::Integrity, "{failure}");

@@ -8,6 +8,12 @@ mod script;
 mod copies;
 #[path = "verbs/housekeeping.rs"]
 mod housekeeping;
+#[path = "verbs/many.rs"]
+mod many;
+#[path = "verbs/parts.rs"]
+mod parts;
+#[path = "verbs/ranges.rs"]
+mod ranges;
 #[path = "verbs/reads.rs"]
 mod reads;
 #[path = "verbs/versions.rs"]

@@ -44,17 +44,21 @@ where
         if awaitable {
             return aio::submit(py, live, future, finish, watch);
         }
-        let result = wait(py, live, future, watch)?;
+        let mut watch = watch;
+        let result = wait(py, live, future, &mut watch)?;
+        if let Some(watch) = &mut watch {
+            watch.tell(py)?;
+        }
         finish(py, result)
     }
 }
 
-/// Runs a future on the engine's threads and waits for it.
+/// Runs a future on the engine's threads and waits for it; `watch` is told while it lasts.
 pub(crate) fn wait<T: Send + 'static>(
     py: Python<'_>,
     live: &Arc<Live>,
     future: impl Future<Output = Result<T>> + Send + 'static,
-    mut watch: Option<Watch>,
+    watch: &mut Option<Watch>,
 ) -> PyResult<T> {
     let threads = runtime::threads()?;
     logging::follow(py)?;
@@ -71,7 +75,7 @@ pub(crate) fn wait<T: Send + 'static>(
         match received {
             Ok(result) => break result,
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(raised) = look_up(&mut watch) {
+                if let Err(raised) = look_up(watch) {
                     task.abort();
                     // Its memory is the caller's again only when no task writes to it any more.
                     py.detach(move || while receiver.recv_timeout(STOPPING).is_ok() {});
@@ -86,11 +90,7 @@ pub(crate) fn wait<T: Send + 'static>(
     };
     memory::sweep(py);
     logging::pass_on(py)?;
-    let result = outcome.raised(py)?;
-    if let Some(watch) = &mut watch {
-        watch.tell(py)?;
-    }
-    Ok(result)
+    outcome.raised(py)
 }
 
 async fn deliver<T>(future: impl Future<Output = Result<T>>, sender: SyncSender<Result<T>>) {

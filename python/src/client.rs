@@ -233,7 +233,7 @@ impl Verbs {
         let last = Arc::new(Live { engine: engine.clone(), stopping: OnceLock::new() });
         // What cannot be cleaned up in time has been said by the engine's own warning.
         let settled = async move { Ok(drop(engine.settle(runtime::LAST_PATIENCE).await)) };
-        wait(py, &last, settled, None)
+        wait(py, &last, settled, &mut None)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -275,7 +275,7 @@ macro_rules! view {
         impl $name {
             #[new]
             #[pyo3(signature = (*, access_key_id=None, secret_access_key=None, session_token=None, anonymous=false,
-                                        pickle_secrets=false, **settings))]
+                                                pickle_secrets=false, **settings))]
             fn new(
                 py: Python<'_>,
                 access_key_id: Option<String>,

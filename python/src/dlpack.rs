@@ -103,7 +103,7 @@ impl Tensor {
 /// What an exported tensor keeps alive.
 struct Kept {
     shape: i64,
-    buffer: Option<Py<Buffer>>,
+    _buffer: Py<Buffer>,
 }
 
 unsafe extern "C" fn delete(tensor: *mut ManagedTensor) {
@@ -162,7 +162,7 @@ impl Buffer {
         let bytes = slf.get().bytes();
         let kept = Box::into_raw(Box::new(Kept {
             shape: i64::try_from(bytes.len()).unwrap_or(i64::MAX),
-            buffer: Some(slf.clone().unbind()),
+            _buffer: slf.clone().unbind(),
         }));
         // SAFETY: just made, and alive until the tensor is deleted.
         let view = Tensor::row(bytes, unsafe { &raw mut (*kept).shape });

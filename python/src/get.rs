@@ -1,5 +1,8 @@
 //! GET: an object, or a range of it, into the engine's memory, the caller's, or a callback's hands.
 
+mod bytes;
+mod on_part;
+
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wirespeed::Get;
@@ -7,6 +10,7 @@ use wirespeed::Get;
 use crate::buffer::Buffer;
 use crate::call::Call;
 use crate::client::Verbs;
+use crate::errors;
 use crate::location::{Location, Wanted};
 use crate::memory::Lent;
 use crate::options::{ReadOptions, apply_read};
@@ -66,9 +70,17 @@ impl Verbs {
         if let Some(verify) = verify {
             get = get.verify(verify);
         }
-        let _ = (as_bytes, on_part);
-        let finish = |py: Python<'_>, object| Ok(Py::new(py, Buffer::of_object(py, object)?)?.into_any());
-        Call { future: get.buffer(), finish, watch }.run(py, &live, self.awaitable)
+        match (as_bytes, on_part) {
+            (true, Some(_)) => {
+                Err(errors::config("as_bytes keeps the bytes and on_part does not: choose one of the two"))
+            }
+            (true, None) => bytes::receive(py, &live, get, watch, self.awaitable),
+            (false, Some(callback)) => on_part::receive(py, &live, get, callback, watch, self.awaitable),
+            (false, None) => {
+                let finish = |py: Python<'_>, object| Ok(Py::new(py, Buffer::of_object(py, object)?)?.into_any());
+                Call { future: get.buffer(), finish, watch }.run(py, &live, self.awaitable)
+            }
+        }
     }
 
     /// Reads an object, or a range of it, into memory of the caller's, and returns how many bytes that

@@ -17,6 +17,7 @@ mod dlpack;
 mod errors;
 mod fork;
 mod get;
+mod get_many;
 mod head;
 mod info;
 mod location;
@@ -37,6 +38,8 @@ mod _wirespeed {
     use crate::buffer::Buffer;
     #[pymodule_export]
     use crate::client::{AsyncClient, Client};
+    #[pymodule_export]
+    use crate::get_many::{AsyncCompletions, Completions};
     #[pymodule_export]
     use crate::info::{ObjectInfo, PutResult};
     #[pymodule_export]

@@ -15,6 +15,7 @@ final place, every transfer is verified, and nothing needs tuning.
 from __future__ import annotations
 
 import atexit as _atexit
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from . import errors
@@ -28,7 +29,50 @@ from ._wirespeed import (
     __version__,
     _stop,  # pyright: ignore[reportPrivateUsage]
 )
-from .errors import *  # noqa: F403
+from .errors import (
+    BrokenConnectionError,
+    CancelledError,
+    ConfigError,
+    ConflictError,
+    DeniedError,
+    IntegrityError,
+    LocalIOError,
+    NotFoundError,
+    PreconditionError,
+    ProtocolError,
+    ServerError,
+    ThrottledError,
+    TimedOutError,
+    WirespeedError,
+)
+
+# The verbs are not among them: a star would make the default client.
+__all__ = [
+    "AsyncClient",
+    "BrokenConnectionError",
+    "Buffer",
+    "CancelledError",
+    "Client",
+    "ConfigError",
+    "ConflictError",
+    "DeniedError",
+    "IntegrityError",
+    "LocalIOError",
+    "NotFoundError",
+    "ObjectInfo",
+    "PreconditionError",
+    "Progress",
+    "ProtocolError",
+    "PutResult",
+    "ServerError",
+    "ThrottledError",
+    "TimedOutError",
+    "WirespeedError",
+    "__version__",
+    "default_client",
+    "errors",
+    "set_default_client",
+]
 
 _VERBS = frozenset(
     {
@@ -55,6 +99,32 @@ _VERBS = frozenset(
         "writer",
     }
 )
+
+if TYPE_CHECKING:
+    from . import aio as aio
+
+    _typed = Client()
+    copy = _typed.copy
+    create_bucket = _typed.create_bucket
+    delete = _typed.delete
+    delete_bucket = _typed.delete_bucket
+    delete_many = _typed.delete_many
+    download = _typed.download
+    exists = _typed.exists
+    get = _typed.get
+    get_into = _typed.get_into
+    get_many = _typed.get_many
+    get_ranges = _typed.get_ranges
+    head = _typed.head
+    list = _typed.list
+    list_buckets = _typed.list_buckets
+    presign = _typed.presign
+    put = _typed.put
+    put_file = _typed.put_file
+    put_many = _typed.put_many
+    stream = _typed.stream
+    upload = _typed.upload
+    writer = _typed.writer
 
 _atexit.register(_stop)
 
@@ -85,5 +155,5 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
+def __dir__() -> Iterable[str]:
     return sorted({*globals(), *_VERBS, "aio"})

@@ -1,13 +1,15 @@
 """The compiled half of the package.
 
-`Client` blocks, `AsyncClient` returns awaitables; their verbs have the same names and arguments, and
-the two views of one client share connections, memory and budget.
+`Client` blocks, `AsyncClient` returns awaitables; their verbs have the same names and arguments,
+and the two views of one client share connections, memory and budget.
 
 A verb's first argument says where: ``"s3://bucket/key"``, taken literally (nothing is
 percent-decoded), or with ``bucket="bucket"`` the bare key. Sizes and offsets are in bytes, times in
 seconds unless a docstring says otherwise.
 """
 
+# `list` is a verb of the clients, whose other verbs return lists.
+import builtins
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -34,9 +36,12 @@ from typing import (
     Unpack,
     final,
     overload,
+    type_check_only,
 )
 
-from typing_extensions import Buffer as BufferLike, CapsuleType
+from typing_extensions import Buffer as BufferLike
+from typing_extensions import CapsuleType
+from wirespeed.errors import WirespeedError
 
 __version__: Final[str]
 
@@ -51,6 +56,8 @@ _OnPart: TypeAlias = Callable[[int, memoryview], object]
 _OnProgress: TypeAlias = Callable[[Progress], object]
 _T = TypeVar("_T")
 
+# No classes at run time: names for annotations, to be imported under TYPE_CHECKING.
+@type_check_only
 class ReadOptions(TypedDict, total=False):
     """Keywords of every verb that reads objects."""
 
@@ -63,6 +70,7 @@ class ReadOptions(TypedDict, total=False):
     request_payer: bool
     expected_bucket_owner: str
 
+@type_check_only
 class WriteOptions(TypedDict, total=False):
     """Keywords of every verb that writes objects."""
 
@@ -88,6 +96,7 @@ class WriteOptions(TypedDict, total=False):
     request_payer: bool
     expected_bucket_owner: str
 
+@type_check_only
 class Settings(TypedDict, total=False):
     """Keywords of a client that are settings; each is also an environment variable
     ``WIRESPEED_<NAME>``, and the AWS variables count."""
@@ -123,8 +132,8 @@ class Buffer:
     """Bytes in the engine's memory: read-only, shared, never copied.
 
     Supports the buffer protocol (``memoryview(b)``, ``numpy.frombuffer(b, dtype)``), DLPack
-    (``numpy.from_dlpack(b)``), ``len``, ``bytes`` and comparison. A slice is a `Buffer` over the same
-    memory, which goes back to the client's pool with the last of them and of the views of them.
+    (``numpy.from_dlpack(b)``), ``len``, ``bytes`` and comparison. A slice is a `Buffer` over the
+    same memory, which goes back to the client's pool with the last of them and of their views.
     """
 
     @property
@@ -301,8 +310,8 @@ class Page:
 
     Goes into pyarrow, polars, duckdb and pandas by the Arrow PyCapsule interface, without an object
     for each key: ``pyarrow.record_batch(page)``. Columns: ``key`` (string), ``size`` (int64),
-    ``last_modified`` (timestamp[us, UTC]), ``etag`` (string), ``storage_class`` (string), and of a listing of
-    versions also ``version_id`` (string), ``is_latest`` and ``is_delete_marker`` (bool).
+    ``last_modified`` (timestamp[us, UTC]), ``etag`` (string), ``storage_class`` (string), and of a
+    listing of versions also ``version_id`` (string), ``is_latest`` and ``is_delete_marker`` (bool).
     """
 
     @property
@@ -314,7 +323,9 @@ class Page:
     @overload
     def __getitem__(self, index: SupportsIndex, /) -> ListedObject: ...
     @overload
-    def __getitem__(self, index: slice[int | None, int | None, int | None], /) -> list[ListedObject]: ...
+    def __getitem__(
+        self, index: slice[int | None, int | None, int | None], /
+    ) -> list[ListedObject]: ...
     def __iter__(self) -> Iterator[ListedObject]: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
     def __arrow_c_array__(
@@ -507,8 +518,8 @@ class Client:
     def metrics(self) -> dict[str, int]:
         """Counters since the client was made: requests, retries, bytes, connections, memory."""
     def close(self) -> None:
-        """Stops what is in flight, aborts unfinished uploads and drops connections and memory. Using
-        the client again is an error. Need not be called."""
+        """Stops what is in flight, aborts unfinished uploads and drops connections and memory.
+        Using the client again is an error. Need not be called."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -572,29 +583,149 @@ class Client:
         self,
         items: Iterable[_Item],
         *,
-        as_bytes: Literal[True],
+        into: Sequence[BufferLike],
+        as_bytes: Literal[False] = False,
+        as_completed: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
         bucket: str | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
-    ) -> list[bytes]: ...
+    ) -> builtins.list[int]: ...
     @overload
     def get_many(
         self,
         items: Iterable[_Item],
         *,
         into: Sequence[BufferLike],
+        errors: Literal["return"],
+        as_bytes: Literal[False] = False,
+        as_completed: Literal[False] = False,
         bucket: str | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
-    ) -> list[int]: ...
+    ) -> builtins.list[int | WirespeedError]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_bytes: Literal[True],
+        into: None = None,
+        as_completed: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> builtins.list[bytes]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_bytes: Literal[True],
+        errors: Literal["return"],
+        into: None = None,
+        as_completed: Literal[False] = False,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> builtins.list[bytes | WirespeedError]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        into: None = None,
+        as_bytes: Literal[False] = False,
+        as_completed: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> builtins.list[Buffer]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        errors: Literal["return"],
+        into: None = None,
+        as_bytes: Literal[False] = False,
+        as_completed: Literal[False] = False,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> builtins.list[Buffer | WirespeedError]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        into: Sequence[BufferLike],
+        as_completed: Literal[True],
+        as_bytes: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Completions[int]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        into: Sequence[BufferLike],
+        as_completed: Literal[True],
+        errors: Literal["return"],
+        as_bytes: Literal[False] = False,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Completions[int | WirespeedError]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_bytes: Literal[True],
+        as_completed: Literal[True],
+        into: None = None,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Completions[bytes]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_bytes: Literal[True],
+        as_completed: Literal[True],
+        errors: Literal["return"],
+        into: None = None,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Completions[bytes | WirespeedError]: ...
     @overload
     def get_many(
         self,
         items: Iterable[_Item],
         *,
         as_completed: Literal[True],
+        into: None = None,
+        as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
         verify: bool | None = None,
@@ -606,25 +737,15 @@ class Client:
         self,
         items: Iterable[_Item],
         *,
+        as_completed: Literal[True],
+        errors: Literal["return"],
+        into: None = None,
+        as_bytes: Literal[False] = False,
         bucket: str | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
-    ) -> list[Buffer]: ...
-    @overload
-    def get_many(
-        self,
-        items: Iterable[_Item],
-        *,
-        errors: Literal["raise", "return"],
-        bucket: str | None = None,
-        into: Sequence[BufferLike] | None = None,
-        as_bytes: bool = False,
-        as_completed: bool = False,
-        verify: bool | None = None,
-        progress: _OnProgress | None = None,
-        **options: Unpack[ReadOptions],
-    ) -> Any: ...
+    ) -> Completions[Buffer | WirespeedError]: ...
     @overload
     def get_ranges(
         self,
@@ -636,7 +757,7 @@ class Client:
         max_gap: int = 0,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
-    ) -> list[bytes]: ...
+    ) -> builtins.list[bytes]: ...
     @overload
     def get_ranges(
         self,
@@ -648,7 +769,7 @@ class Client:
         as_bytes: Literal[False] = False,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
-    ) -> list[Buffer]: ...
+    ) -> builtins.list[Buffer]: ...
     def stream(
         self,
         where: str,
@@ -677,15 +798,26 @@ class Client:
         progress: _OnProgress | None = None,
         **options: Unpack[WriteOptions],
     ) -> PutResult: ...
+    @overload
     def put_many(
         self,
         items: Iterable[tuple[str, BufferLike]],
         *,
+        errors: Literal["raise"] = "raise",
         bucket: str | None = None,
-        errors: Literal["raise", "return"] = "raise",
         progress: _OnProgress | None = None,
         **options: Unpack[WriteOptions],
-    ) -> list[PutResult]: ...
+    ) -> builtins.list[PutResult]: ...
+    @overload
+    def put_many(
+        self,
+        items: Iterable[tuple[str, BufferLike]],
+        *,
+        errors: Literal["return"],
+        bucket: str | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> builtins.list[PutResult | WirespeedError]: ...
     def writer(
         self,
         where: str,
@@ -747,7 +879,7 @@ class Client:
         bucket: str | None = None,
         request_payer: bool = False,
         expected_bucket_owner: str | None = None,
-    ) -> list[DeleteFailure]: ...
+    ) -> builtins.list[DeleteFailure]: ...
     def copy(
         self,
         source: str,
@@ -768,7 +900,420 @@ class Client:
         version_id: str | None = None,
         content_type: str | None = None,
     ) -> str: ...
-    def list_buckets(self, *, prefix: str | None = None) -> list[BucketInfo]: ...
+    def list_buckets(self, *, prefix: str | None = None) -> builtins.list[BucketInfo]: ...
     def create_bucket(self, bucket: str) -> None: ...
     def delete_bucket(self, bucket: str) -> None: ...
+    # verbs: end
+
+class AsyncClient:
+    """The awaitable view of a `Client`: the same verbs and arguments.
+
+    Its results are awaitables; what is gone through piece by piece (`AsyncListing`, `AsyncWriter`,
+    `AsyncCompletions`) is there at once, for ``async for`` and ``async with``. Works in whichever
+    event loop awaits it; a cancelled task stops its transfer.
+    """
+
+    def __init__(
+        self,
+        *,
+        access_key_id: str | None = None,
+        secret_access_key: str | None = None,
+        session_token: str | None = None,
+        anonymous: bool = False,
+        pickle_secrets: bool = False,
+        **settings: Unpack[Settings],
+    ) -> None: ...
+    @property
+    def settings(self) -> dict[str, str]:
+        """What is in effect, by name; no secret is among it."""
+    def metrics(self) -> dict[str, int]:
+        """Counters since the client was made: requests, retries, bytes, connections, memory."""
+    def close(self) -> None:
+        """As `Client.close`, of both views."""
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+        /,
+    ) -> None: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    # Written by tools/async_stubs.py from Client's.
+    # verbs: begin
+    @overload
+    def get(
+        self,
+        where: str,
+        *,
+        on_part: _OnPart,
+        bucket: str | None = None,
+        range: _Range | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[ObjectInfo]: ...
+    @overload
+    def get(
+        self,
+        where: str,
+        *,
+        as_bytes: Literal[True],
+        bucket: str | None = None,
+        range: _Range | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[bytes]: ...
+    @overload
+    def get(
+        self,
+        where: str,
+        *,
+        bucket: str | None = None,
+        range: _Range | None = None,
+        as_bytes: Literal[False] = False,
+        on_part: None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[Buffer]: ...
+    def get_into(
+        self,
+        where: str,
+        destination: BufferLike,
+        *,
+        bucket: str | None = None,
+        range: _Range | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[int]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        into: Sequence[BufferLike],
+        as_bytes: Literal[False] = False,
+        as_completed: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[builtins.list[int]]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        into: Sequence[BufferLike],
+        errors: Literal["return"],
+        as_bytes: Literal[False] = False,
+        as_completed: Literal[False] = False,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[builtins.list[int | WirespeedError]]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_bytes: Literal[True],
+        into: None = None,
+        as_completed: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[builtins.list[bytes]]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_bytes: Literal[True],
+        errors: Literal["return"],
+        into: None = None,
+        as_completed: Literal[False] = False,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[builtins.list[bytes | WirespeedError]]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        into: None = None,
+        as_bytes: Literal[False] = False,
+        as_completed: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[builtins.list[Buffer]]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        errors: Literal["return"],
+        into: None = None,
+        as_bytes: Literal[False] = False,
+        as_completed: Literal[False] = False,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[builtins.list[Buffer | WirespeedError]]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        into: Sequence[BufferLike],
+        as_completed: Literal[True],
+        as_bytes: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> AsyncCompletions[int]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        into: Sequence[BufferLike],
+        as_completed: Literal[True],
+        errors: Literal["return"],
+        as_bytes: Literal[False] = False,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> AsyncCompletions[int | WirespeedError]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_bytes: Literal[True],
+        as_completed: Literal[True],
+        into: None = None,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> AsyncCompletions[bytes]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_bytes: Literal[True],
+        as_completed: Literal[True],
+        errors: Literal["return"],
+        into: None = None,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> AsyncCompletions[bytes | WirespeedError]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_completed: Literal[True],
+        into: None = None,
+        as_bytes: Literal[False] = False,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> AsyncCompletions[Buffer]: ...
+    @overload
+    def get_many(
+        self,
+        items: Iterable[_Item],
+        *,
+        as_completed: Literal[True],
+        errors: Literal["return"],
+        into: None = None,
+        as_bytes: Literal[False] = False,
+        bucket: str | None = None,
+        verify: bool | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> AsyncCompletions[Buffer | WirespeedError]: ...
+    @overload
+    def get_ranges(
+        self,
+        where: str,
+        ranges: Iterable[_Range],
+        *,
+        as_bytes: Literal[True],
+        bucket: str | None = None,
+        max_gap: int = 0,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[builtins.list[bytes]]: ...
+    @overload
+    def get_ranges(
+        self,
+        where: str,
+        ranges: Iterable[_Range],
+        *,
+        bucket: str | None = None,
+        max_gap: int = 0,
+        as_bytes: Literal[False] = False,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[builtins.list[Buffer]]: ...
+    def stream(
+        self,
+        where: str,
+        *,
+        bucket: str | None = None,
+        range: _Range | None = None,
+        window: int | None = None,
+        verify: bool | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[AsyncStream]: ...
+    def put(
+        self,
+        where: str,
+        data: _Body,
+        *,
+        bucket: str | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Awaitable[PutResult]: ...
+    def put_file(
+        self,
+        where: str,
+        path: _Path,
+        *,
+        bucket: str | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Awaitable[PutResult]: ...
+    @overload
+    def put_many(
+        self,
+        items: Iterable[tuple[str, BufferLike]],
+        *,
+        errors: Literal["raise"] = "raise",
+        bucket: str | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Awaitable[builtins.list[PutResult]]: ...
+    @overload
+    def put_many(
+        self,
+        items: Iterable[tuple[str, BufferLike]],
+        *,
+        errors: Literal["return"],
+        bucket: str | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Awaitable[builtins.list[PutResult | WirespeedError]]: ...
+    def writer(
+        self,
+        where: str,
+        *,
+        bucket: str | None = None,
+        expected_size: int = 0,
+        **options: Unpack[WriteOptions],
+    ) -> AsyncWriter: ...
+    def download(
+        self,
+        source: str | Sequence[tuple[str, _Path]],
+        target: _Path | None = None,
+        *,
+        bucket: str | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[ReadOptions],
+    ) -> Awaitable[Transferred]: ...
+    def upload(
+        self,
+        source: _Path | Sequence[tuple[_Path, str]],
+        target: str | None = None,
+        *,
+        bucket: str | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Awaitable[Transferred]: ...
+    def head(
+        self, where: str, *, bucket: str | None = None, **options: Unpack[ReadOptions]
+    ) -> Awaitable[ObjectInfo]: ...
+    def exists(
+        self, where: str, *, bucket: str | None = None, **options: Unpack[ReadOptions]
+    ) -> Awaitable[bool]: ...
+    def list(
+        self,
+        where: str = "",
+        *,
+        bucket: str | None = None,
+        delimiter: str | None = None,
+        start_after: str | None = None,
+        versions: bool = False,
+        page_size: int = 1000,
+        request_payer: bool = False,
+        expected_bucket_owner: str | None = None,
+    ) -> AsyncListing: ...
+    def delete(
+        self,
+        where: str,
+        *,
+        bucket: str | None = None,
+        version_id: str | None = None,
+        if_match: str | None = None,
+        request_payer: bool = False,
+        expected_bucket_owner: str | None = None,
+    ) -> Awaitable[DeleteResult]: ...
+    def delete_many(
+        self,
+        items: Iterable[str | tuple[str, str | None]],
+        *,
+        bucket: str | None = None,
+        request_payer: bool = False,
+        expected_bucket_owner: str | None = None,
+    ) -> Awaitable[builtins.list[DeleteFailure]]: ...
+    def copy(
+        self,
+        source: str,
+        target: str,
+        *,
+        source_version_id: str | None = None,
+        source_if_match: str | None = None,
+        progress: _OnProgress | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> Awaitable[CopyResult]: ...
+    def presign(
+        self,
+        where: str,
+        *,
+        bucket: str | None = None,
+        method: Literal["GET", "PUT", "HEAD", "DELETE"] = "GET",
+        expires_in: float = 3600,
+        version_id: str | None = None,
+        content_type: str | None = None,
+    ) -> Awaitable[str]: ...
+    def list_buckets(
+        self, *, prefix: str | None = None
+    ) -> Awaitable[builtins.list[BucketInfo]]: ...
+    def create_bucket(self, bucket: str) -> Awaitable[None]: ...
+    def delete_bucket(self, bucket: str) -> Awaitable[None]: ...
     # verbs: end

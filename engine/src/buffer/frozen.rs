@@ -19,10 +19,10 @@ pub struct Buffer {
 
 impl Buffer {
     /// # Safety
-    /// The first `len` bytes of the memory must be initialised and no slot over it may exist, now or
-    /// later.
-    pub(super) unsafe fn new(memory: Arc<Memory>, len: usize) -> Buffer {
-        Buffer { memory, start: 0, len }
+    /// The `len` bytes of the memory from `start` on must be initialised and no slot over it may exist, now
+    /// or later.
+    pub(super) unsafe fn new(memory: Arc<Memory>, start: usize, len: usize) -> Buffer {
+        Buffer { memory, start, len }
     }
 
     /// Part of it, without a copy.

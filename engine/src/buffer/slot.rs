@@ -1,6 +1,7 @@
 //! Slots: unique pieces of a target, filled from the front.
 
-use super::target::Memory;
+use super::frozen::Buffer;
+use super::target::{FreezeError, Memory};
 use crate::sync::Arc;
 use bytes::BufMut;
 use bytes::buf::UninitSlice;
@@ -69,6 +70,22 @@ impl Slot {
         self.capacity -= at;
         self.filled -= front.filled;
         front
+    }
+
+    /// What was filled, to be read and shared: for a slot whose target has gone, and that was not cut.
+    ///
+    /// # Errors
+    /// When the target or another slot over the memory is still alive.
+    pub fn freeze(self) -> Result<Buffer, FreezeError> {
+        let (start, filled) = (self.start, self.filled);
+        let mut memory = Arc::clone(&self.memory);
+        drop(self);
+        if Arc::get_mut(&mut memory).is_none() {
+            return Err(FreezeError::SlotsAlive { len: filled });
+        }
+        // SAFETY: ours is the only reference, so no slot is left and none can be made; this slot alone could
+        // write to these bytes, and it had filled them.
+        Ok(unsafe { Buffer::new(memory, start, filled) })
     }
 
     /// Copies as much of `bytes` as there is room for, and returns how many were taken.

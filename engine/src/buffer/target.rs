@@ -124,7 +124,7 @@ impl Target {
         }
         // SAFETY: we hold the only reference, so no slot is left; slots do not overlap and each
         // reported once, so that `filled == len` means that every byte was written.
-        Ok(unsafe { Buffer::new(self.memory, len) })
+        Ok(unsafe { Buffer::new(self.memory, 0, len) })
     }
 }
 

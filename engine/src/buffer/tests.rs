@@ -72,6 +72,32 @@ fn freezing_needs_every_byte_and_no_slot() {
 }
 
 #[test]
+fn a_slot_alone_over_its_memory_gives_out_what_it_has_filled() {
+    for len in [3_000, 100_000] {
+        let pool = pool();
+        let mut target = pool.reserve(len).unwrap();
+        let mut slot = target.whole();
+        stamp(&mut slot.split_to(len / 3), 1);
+        assert_eq!(slot.put_slice(&[2; 7]), 7.min(len - len / 3));
+        let filled = slot.filled().to_vec();
+        drop(target);
+        let buffer = slot.freeze().unwrap();
+        assert!(*buffer == *filled);
+        assert!(pool.stats().in_use > 0);
+        drop(buffer);
+        assert_eq!(pool.stats().in_use, 0);
+    }
+    let mut target = pool().reserve(100).unwrap();
+    let mut slot = target.whole();
+    stamp(&mut slot, 3);
+    assert_eq!(slot.freeze().unwrap_err(), FreezeError::SlotsAlive { len: 100 }, "its target is alive");
+    let mut rest = pool().reserve(100).unwrap().whole();
+    let mut front = rest.split_to(50);
+    stamp(&mut front, 3);
+    assert_eq!(front.freeze().unwrap_err(), FreezeError::SlotsAlive { len: 50 }, "another slot is alive");
+}
+
+#[test]
 fn nothing_is_a_buffer_too() {
     let mut target = pool().reserve(0).unwrap();
     let slot = target.whole();

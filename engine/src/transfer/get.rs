@@ -4,13 +4,14 @@
 //! brings the size and the version. Then there is a destination, cut into parts that a crew of
 //! workers asks for, each received at its final offset.
 
-use std::ops::{Bound, Range, RangeBounds};
+use std::ops::{Range, RangeBounds};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use tracing::Instrument;
 
 use super::Engine;
+use super::begun_get::BegunGet;
 use super::checksum::{CHECKSUM_MODE, Check, Unverified};
 use super::crew::{Destination, Parts, work};
 use super::file::PartialFile;
@@ -19,12 +20,13 @@ use super::opening::{Opening, Wanted};
 use super::options::Borrowed;
 use super::ordered;
 use super::part::{Begun, RangeText, Source, reserve};
+use super::parts::ObjectParts;
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Attempts, Call, Subject};
 use super::stream::ObjectStream;
-use super::version::{Accepted, Version, accept_range};
+use super::version::{Accepted, Pin, Version, accept_range, changed};
 use super::workers::run_together;
-use crate::buffer::{Buffer, FreezeError, Slot, Target, lend_blocking};
+use crate::buffer::{Buffer, FreezeError, OwnedTarget, Slot, Target, lend_blocking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
 use crate::net::Connection;
@@ -73,17 +75,7 @@ impl Get {
     /// Only these bytes of the object. A range that reaches beyond the object's end is cut there;
     /// one that begins beyond it is an error.
     pub fn range(mut self, range: impl RangeBounds<u64>) -> Get {
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&before) => before.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&last) => last.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => u64::MAX,
-        };
-        self.wanted = Wanted::Range(start..end);
+        self.wanted = Wanted::range(range);
         self
     }
 
@@ -94,7 +86,7 @@ impl Get {
         self
     }
 
-    /// How many bytes [`Get::stream`] may hold that were received or asked for and not yet taken, at
+    /// How many bytes [`Get::stream`] and [`Get::parts`] may hold that were received or asked for and not yet taken, at
     /// least 128 KiB. Where it is not given: as many as the client's concurrency can use, within a
     /// quarter of its memory budget.
     pub fn window(mut self, bytes: u64) -> Get {
@@ -121,16 +113,32 @@ impl Get {
     }
 
     async fn into_buffer(self, subject: &Subject) -> Result<Object> {
-        let explain = |error| subject.explain(error);
         let mut kept = None;
         let opened = self.open(subject, &mut kept).await?;
         let engine = Arc::clone(&opened.source.engine);
-        let mut target = reserve(&engine, opened.length()).map_err(explain)?;
-        let slot = target.whole();
-        let info = opened.into_memory(slot, &mut kept).await?;
+        let object = opened.into_object(&mut kept).await?;
         engine.put_back(subject, kept);
-        let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
-        Ok(Object { body, info })
+        Ok(object)
+    }
+
+    /// Sends the first request and stops at the head of its answer, which says how much is to come: for a
+    /// caller that must make a destination of exactly that length. It costs no request more.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let begun = client.get("bucket", "key").begin().await?;
+    /// let exactly = vec![0; begun.length() as usize];
+    /// let (bytes, _, info) = begun.into_owned(exactly).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`], as far as the first answer tells them.
+    pub async fn begin(self) -> Result<BegunGet> {
+        let subject = self.subject()?;
+        let opened = self.open(&subject, &mut None).instrument(subject.span()).await?;
+        Ok(BegunGet::new(opened))
     }
 
     /// Into memory of the caller's, which is given back with how many bytes were written at its
@@ -150,9 +158,7 @@ impl Get {
         let mut target = Target::from_owner(destination);
         let slot = target.whole();
         let (length, info) = self.fill(&subject, slot).instrument(subject.span()).await?;
-        let destination =
-            target.recover().map_err(|error| subject.explain(Error::new(ErrorKind::Cancelled, error.to_string())))?;
-        Ok((destination, length, info))
+        Ok((recovered(target, &subject)?, length, info))
     }
 
     /// Into borrowed memory, blocking until no task can write to it any more. Returns how many
@@ -255,6 +261,31 @@ impl Get {
         Ok(ObjectStream::new(opened, window, part))
     }
 
+    /// As they land, in no order, within [`Get::window`]: for a consumer that has a use for bytes at any
+    /// offset. It costs no more than [`Get::buffer`]; and where it drops what it has seen, little memory. Begins
+    /// when the server has answered; dropped, it stops what is in flight.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client) -> wirespeed::Result<()> {
+    /// let mut parts = client.get("bucket", "large").parts().await?;
+    /// while let Some(part) = parts.next().await {
+    ///     let part = part?;
+    ///     println!("{} bytes at {}", part.body.len(), part.offset);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`Get::buffer`]: of the first answer here, of what follows in the parts, which then end. That
+    /// the bytes are not those that were stored is known, and said, after the last.
+    pub async fn parts(self) -> Result<ObjectParts> {
+        let subject = self.subject()?;
+        let (window, part) = ObjectStream::window(&self.engine, self.window);
+        let opened = self.open_for(&subject, part, false, &mut None).instrument(subject.span()).await?;
+        Ok(ObjectParts::new(opened, window, part))
+    }
+
     fn subject(&self) -> Result<Subject> {
         Subject::key(&self.engine, "get", &self.bucket, &self.key)
     }
@@ -284,12 +315,13 @@ impl Get {
     ) -> Result<Opened> {
         let Get { engine, wanted, progress, verify, options, .. } = self;
         if wanted.is_empty() {
-            return Err(subject.explain(Error::new(ErrorKind::Config, "the range is empty")));
+            return Err(subject.explain(empty_range()));
         }
         let (attached, conditions) = options.split();
         let subject = subject.clone().with(attached);
         let verify = verify.unwrap_or(engine.config.verify_checksums);
-        let opening = Opening { wanted, part, in_order, conditions: &conditions, verify, sizes: &engine.sizes };
+        let (conditions, sizes) = (&conditions, &engine.sizes);
+        let opening = Opening { wanted, part, in_order, conditions, verify, pin: None, sizes };
         open(&engine, subject, opening, progress, kept).await
     }
 }
@@ -316,7 +348,7 @@ pub(crate) async fn open(
     kept: &mut Option<Connection>,
 ) -> Result<Opened> {
     engine.keep_house();
-    let Opening { wanted, part, verify, sizes, .. } = &opening;
+    let Opening { wanted, part, verify, pin, sizes, .. } = &opening;
     let all = *wanted == Wanted::All;
     let whole = all && *verify && sizes.expects_small();
     let first = opening.first();
@@ -324,12 +356,17 @@ pub(crate) async fn open(
     let mut headers = Borrowed::new();
     headers.push(if whole { CHECKSUM_MODE } else { ("range", first.write(&mut range_text)) });
     headers.extend(opening.conditions.iter());
+    let pinned = pin.and_then(Pin::if_match).filter(|_| !headers.iter().any(|(name, _)| *name == "if-match"));
+    headers.extend(pinned.map(|etag| ("if-match", etag)));
     let call = Call { headers: &headers, into_slot: true, ..Call::new(Method::Get) };
     let mut attempts = Attempts::new();
     loop {
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
             let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
+            if let Some(pin) = pin {
+                pin.accept(head, size)?;
+            }
             let larger = whole && arriving.end > *part;
             if larger && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
                 arriving.end = *part;
@@ -367,6 +404,9 @@ pub(crate) async fn open(
                 let info = ObjectInfo::default();
                 return Ok(Opened { source, info, wanted: 0..0, first: None });
             }
+            Err(failure) if pinned.is_some() && failure.error.status() == Some(412) => {
+                return Err(subject.explain(changed("its ETag").error));
+            }
             Err(failure) => attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?,
         }
     }
@@ -378,7 +418,8 @@ impl Opened {
         self.wanted.end - self.wanted.start
     }
 
-    async fn into_slice(self, mut slot: Slot, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
+    /// Into the front of a slot that has room for it.
+    pub(crate) async fn into_slice(self, mut slot: Slot, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
         let room = slot.remaining() as u64;
         let length = self.length();
         if length > room {
@@ -392,6 +433,16 @@ impl Opened {
         let front = slot.split_to(length as usize);
         drop(slot);
         self.into_memory(front, kept).await
+    }
+
+    pub(crate) async fn into_object(self, kept: &mut Option<Connection>) -> Result<Object> {
+        let subject = self.source.subject.clone();
+        let explain = |error| subject.explain(error);
+        let mut target = reserve(&self.source.engine, self.length()).map_err(explain)?;
+        let slot = target.whole();
+        let info = self.into_memory(slot, kept).await?;
+        let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
+        Ok(Object { body, info })
     }
 
     /// `slot` has exactly the wanted length.
@@ -450,6 +501,19 @@ impl Opened {
 /// What is wanted beside the first part, which lies at its beginning or at its end.
 pub(crate) fn rest_of(wanted: &Range<u64>, first: &Range<u64>) -> Range<u64> {
     if first.start > wanted.start { wanted.start..first.start } else { first.end..wanted.end }
+}
+
+/// There is no way to ask for no bytes.
+pub(crate) fn empty_range() -> Error {
+    Error::new(ErrorKind::Config, "the range is empty")
+}
+
+/// The caller's memory back, after its transfer.
+pub(crate) fn recovered<D>(target: OwnedTarget<D>, subject: &Subject) -> Result<D>
+where
+    D: AsMut<[u8]> + Send + 'static,
+{
+    target.recover().map_err(|error| subject.explain(Error::new(ErrorKind::Cancelled, error.to_string())))
 }
 
 /// Every part came in, and yet bytes are missing: the engine's own mistake, never handed on.

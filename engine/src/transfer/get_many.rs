@@ -10,17 +10,16 @@ use tracing::Instrument;
 use super::Engine;
 use super::checksum::Sizes;
 use super::file::write_file;
-use super::get::{Object, Opened, incomplete, open};
+use super::get::{Object, incomplete};
+use super::get_item::GetItem;
+use super::getter::Getter;
 use super::head::ObjectInfo;
 use super::many::{Items, Outcomes, Worker, start};
-use super::opening::{Opening, Wanted};
-use super::options::Fields;
 use super::part::reserve;
 use super::read_options::{ReadOptions, read_methods};
 use super::request::Subject;
 use crate::error::Result;
 use crate::metrics::Progress;
-use crate::net::Connection;
 use crate::pace::MemoryPermit;
 
 /// GETs that have not been sent; made by [`Client::get_many`](crate::Client::get_many).
@@ -64,7 +63,61 @@ impl GetMany {
         K: IntoIterator<Item = String>,
         K::IntoIter: Send + 'static,
     {
-        self.start(Items::known(keys), Buffers)
+        self.start(Items::known(keys.into_iter().map(GetItem::new)), Buffers)
+    }
+
+    /// The same for a range of each, or a version of it.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client, keys: Vec<String>) -> wirespeed::Result<()> {
+    /// use wirespeed::GetItem;
+    ///
+    /// let footers = keys.into_iter().map(|key| GetItem::new(key).suffix(64 << 10));
+    /// let mut footers = client.get_many("bucket").items(footers)?;
+    /// while let Some((index, footer)) = footers.next().await {
+    ///     println!("{index}: {} bytes", footer?.body.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`GetMany::buffers`].
+    pub fn items<K>(self, items: K) -> Result<Outcomes<Object>>
+    where
+        K: IntoIterator<Item = GetItem>,
+        K::IntoIter: Send + 'static,
+    {
+        self.start(Items::known(items), Buffers)
+    }
+
+    /// Each object into memory of the caller's, which comes back with how many bytes were written at its
+    /// front, as with [`Get::into_owned`](crate::Get::into_owned). A destination that is too small is an error of
+    /// kind [`Config`](crate::ErrorKind::Config). Where an object fails, its destination is dropped.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client, keys: Vec<String>) -> wirespeed::Result<()> {
+    /// use wirespeed::GetItem;
+    ///
+    /// let into = keys.into_iter().map(|key| (GetItem::new(key), vec![0; 64 << 10]));
+    /// let mut objects = client.get_many("bucket").into_owned(into)?;
+    /// while let Some((index, object)) = objects.next().await {
+    ///     let (memory, length, _) = object?;
+    ///     println!("{index}: {} bytes", memory[..length as usize].len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`GetMany::buffers`].
+    pub fn into_owned<K, D>(self, items: K) -> Result<Outcomes<(D, u64, ObjectInfo)>>
+    where
+        K: IntoIterator<Item = (GetItem, D)>,
+        K::IntoIter: Send + 'static,
+        D: AsMut<[u8]> + Send + 'static,
+    {
+        self.start(Items::known(items), Owned)
     }
 
     /// Receives each object and keeps no byte.
@@ -76,7 +129,7 @@ impl GetMany {
         K: IntoIterator<Item = String>,
         K::IntoIter: Send + 'static,
     {
-        self.start(Items::known(keys), Discard)
+        self.start(Items::known(keys.into_iter().map(GetItem::new)), Discard)
     }
 
     /// Each object into a file of its own, named beside its key; missing folders are made. A file
@@ -116,7 +169,7 @@ impl GetMany {
         let bucket = Subject::bucket(&engine, "get", &bucket)?.with(attached);
         let conditions = Arc::new(conditions);
         let workers = engine.pace.workers(usize::MAX);
-        Ok(start(items, workers, || {
+        let crew = start(items, workers, || {
             worker(Getter {
                 engine: Arc::clone(&engine),
                 bucket: bucket.clone(),
@@ -126,65 +179,17 @@ impl GetMany {
                 sizes: Arc::clone(&sizes),
                 kept: None,
             })
-        }))
-    }
-}
-
-/// What the workers share, whatever their destination.
-struct Getter {
-    engine: Arc<Engine>,
-    bucket: Subject,
-    progress: Option<Progress>,
-    conditions: Arc<Fields>,
-    verify: bool,
-    /// What this call has seen.
-    sizes: Arc<Sizes>,
-    kept: Option<Connection>,
-}
-
-impl Getter {
-    async fn open(&mut self, key: &str) -> Result<Opened> {
-        let subject = self.bucket.with_key(key)?;
-        let part = self.engine.pace.part_size();
-        let (conditions, verify, sizes) = (&*self.conditions, self.verify, &*self.sizes);
-        let opening = Opening { wanted: Wanted::All, part, in_order: false, conditions, verify, sizes };
-        open(&self.engine, subject, opening, self.progress.clone(), &mut self.kept).await
-    }
-
-    /// Receives into the engine's memory. The budget is asked for one part's room before the size is
-    /// known, since the bytes come with the answer, and for what a larger object needs after that.
-    async fn buffer(&mut self, key: &str) -> Result<(Object, MemoryPermit)> {
-        let first = self.engine.pace.part_size();
-        let mut permit = self.engine.pace.admission.undelivered(first).await;
-        let mut opened = self.open(key).await?;
-        let length = opened.length();
-        match (length.checked_sub(first), &mut opened.first) {
-            (Some(more @ 1..), Some((_, begun))) => {
-                let more = self.engine.pace.admission.more_undelivered(more);
-                permit.join(begun.exchange.wait_for_memory(&self.engine, more).await);
-            }
-            _ => permit.shrink(length),
-        }
-        let subject = opened.source.subject.clone();
-        let explain = |error| subject.explain(error);
-        let mut target = reserve(&self.engine, length).map_err(explain)?;
-        let slot = target.whole();
-        let info = opened.into_memory(slot, &mut self.kept).await?;
-        let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
-        Ok((Object { body, info }, permit))
-    }
-
-    fn retire(self) {
-        self.engine.put_back(&self.bucket, self.kept);
+        });
+        Ok(crew.into())
     }
 }
 
 struct Buffers(Getter);
 
-impl Worker<String, Object> for Buffers {
-    async fn work(&mut self, key: String) -> (Result<Object>, Option<MemoryPermit>) {
-        let span = self.0.bucket.span_of(&key);
-        match self.0.buffer(&key).instrument(span).await {
+impl Worker<GetItem, Object> for Buffers {
+    async fn work(&mut self, item: GetItem) -> (Result<Object>, Option<MemoryPermit>) {
+        let span = self.0.bucket.span_of(item.key());
+        match self.0.buffer(item, None).instrument(span).await {
             Ok((object, permit)) => (Ok(object), Some(permit)),
             Err(error) => (Err(error), None),
         }
@@ -195,13 +200,29 @@ impl Worker<String, Object> for Buffers {
     }
 }
 
+struct Owned(Getter);
+
+impl<D> Worker<(GetItem, D), (D, u64, ObjectInfo)> for Owned
+where
+    D: AsMut<[u8]> + Send + 'static,
+{
+    async fn work(&mut self, (item, into): (GetItem, D)) -> (Result<(D, u64, ObjectInfo)>, Option<MemoryPermit>) {
+        let span = self.0.bucket.span_of(item.key());
+        (self.0.fill(item, into).instrument(span).await, None)
+    }
+
+    fn retire(self) {
+        self.0.retire();
+    }
+}
+
 struct Discard(Getter);
 
-impl Worker<String, ObjectInfo> for Discard {
-    async fn work(&mut self, key: String) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
-        let span = self.0.bucket.span_of(&key);
+impl Worker<GetItem, ObjectInfo> for Discard {
+    async fn work(&mut self, item: GetItem) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
+        let span = self.0.bucket.span_of(item.key());
         let discarded = async {
-            let opened = self.0.open(&key).await?;
+            let opened = self.0.open(item, None).await?;
             opened.discard(&mut self.0.kept).await
         };
         (discarded.instrument(span).await, None)
@@ -215,11 +236,11 @@ impl Worker<String, ObjectInfo> for Discard {
 struct Files(Getter);
 
 impl Files {
-    async fn file(&mut self, key: &str, path: PathBuf) -> Result<ObjectInfo> {
+    async fn file(&mut self, key: String, path: PathBuf) -> Result<ObjectInfo> {
         let getter = &mut self.0;
         let part = getter.engine.pace.part_size();
         let mut permit = getter.engine.pace.admission.memory(part).await;
-        let opened = getter.open(key).await?;
+        let opened = getter.open(GetItem::new(key), None).await?;
         let length = opened.length();
         if length > part {
             drop(permit);
@@ -241,7 +262,7 @@ impl Files {
 impl Worker<(String, PathBuf), ObjectInfo> for Files {
     async fn work(&mut self, (key, path): (String, PathBuf)) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
         let span = self.0.bucket.span_of(&key);
-        (self.file(&key, path).instrument(span).await, None)
+        (self.file(key, path).instrument(span).await, None)
     }
 
     fn retire(self) {

@@ -5,6 +5,7 @@
 //! [`request`], which sends one request and judges its answer. Bytes pass from the socket into
 //! the slot that a part was given ([`part`]), and nowhere else.
 
+pub(crate) mod begun_get;
 mod body;
 pub(crate) mod bucket;
 pub(crate) mod checksum;
@@ -14,7 +15,10 @@ mod crew;
 pub(crate) mod delete;
 pub(crate) mod file;
 pub(crate) mod get;
+pub(crate) mod get_item;
 pub(crate) mod get_many;
+pub(crate) mod get_ranges;
+mod getter;
 pub(crate) mod head;
 pub(crate) mod list;
 mod lost_answer;
@@ -25,6 +29,7 @@ pub(crate) mod options;
 mod ordered;
 pub(crate) mod pages;
 mod part;
+pub(crate) mod parts;
 mod place;
 pub(crate) mod presign;
 pub(crate) mod put;

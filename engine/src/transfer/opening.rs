@@ -1,11 +1,12 @@
 //! How a download begins: which bytes are wanted, and which of them the first request asks for, before
 //! anybody knows the object's size. Pure: it reads the head of the answer, and sends nothing.
 
-use std::ops::Range;
+use std::ops::{Bound, Range, RangeBounds};
 
 use super::checksum::Sizes;
 use super::options::Fields;
 use super::part::RangeText;
+use super::version::Pin;
 use crate::wire::response::{BodyLength, ResponseHead};
 
 /// Which bytes of an object are wanted, before its size is known.
@@ -18,6 +19,30 @@ pub(crate) enum Wanted {
 }
 
 impl Wanted {
+    /// What a caller writes as a range.
+    pub(crate) fn range(range: impl RangeBounds<u64>) -> Wanted {
+        let start = match range.start_bound() {
+            Bound::Included(&start) => start,
+            Bound::Excluded(&before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(&last) => last.saturating_add(1),
+            Bound::Excluded(&end) => end,
+            Bound::Unbounded => u64::MAX,
+        };
+        Wanted::Range(start..end)
+    }
+
+    /// The most bytes that it can come to.
+    pub(super) fn most(&self) -> u64 {
+        match self {
+            Wanted::All => u64::MAX,
+            Wanted::Range(range) => range.end.saturating_sub(range.start),
+            Wanted::Suffix(length) => *length,
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Wanted::All => false,
@@ -54,6 +79,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) in_order: bool,
     pub(crate) conditions: &'a Fields,
     pub(crate) verify: bool,
+    /// The version that other reads of the object have met, where they must be of one.
+    pub(crate) pin: Option<&'a Pin>,
     /// Where it is learnt how large objects are.
     pub(crate) sizes: &'a Sizes,
 }

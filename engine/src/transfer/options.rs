@@ -122,7 +122,7 @@ impl Access {
 }
 
 /// What every request of one operation carries.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Attached {
     pub(crate) access: Access,
     pub(crate) customer_key: Option<SseCustomerKey>,

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Engine;
 use super::checksum::{Check, PartSums};
 use super::file::FileWriter;
+use super::get::incomplete;
+use super::parts::Landing;
 use super::refusal::Failure;
 use super::request::{Attempts, Call, Exchange, Subject, short_body};
 use super::version::{Accepted, Version, accept_range, changed};
@@ -33,6 +35,8 @@ pub(crate) enum Sink {
     File(FileWriter, u64),
     /// Nowhere.
     Discard,
+    /// Whoever takes them, piece by piece, as they come.
+    Pieces(Landing),
 }
 
 /// The answer to a part's first request, when it was made before the part was planned.
@@ -66,7 +70,7 @@ impl Source {
             None => (Attempts::new(), None),
         };
         let _stage_permit = match sink {
-            Sink::Memory(_) | Sink::Front(..) => None,
+            Sink::Memory(_) | Sink::Front(..) | Sink::Pieces(_) => None,
             Sink::File(..) | Sink::Discard => Some(self.stage_permit(exchange.as_mut()).await),
         };
         loop {
@@ -147,6 +151,7 @@ impl Source {
         kept: &mut Option<Connection>,
     ) -> Result<(), Failure> {
         let begin = *next;
+        let mut broken = None;
         while *next < end {
             let moved = match sink {
                 Sink::Memory(slot) | Sink::Front(slot, _) => {
@@ -168,7 +173,19 @@ impl Source {
                     sums.update(stage.filled(), &self.check);
                     stage.filled().len() as u64
                 }
+                Sink::Pieces(landing) => {
+                    let length = landing.room(&mut exchange, end - *next).await.min(STAGE);
+                    exchange.connection.body_ready().await?;
+                    let mut piece = reserve(&self.engine, length).map_err(Failure::never)?.whole();
+                    broken = self.receive_most(&mut exchange, &mut piece, sums).await.err();
+                    let moved = piece.filled().len() as u64;
+                    landing.land(*next, piece).map_err(|error| Failure::never(incomplete(&error)))?;
+                    moved
+                }
             };
+            if let Some(broken) = broken.take_if(|_| moved == 0) {
+                return Err(broken);
+            }
             if moved == 0 {
                 return Err(short_body(exchange.connection.body_left()));
             }
@@ -176,6 +193,9 @@ impl Source {
             Counters::add(&self.engine.counters.bytes_received, moved);
             if let Some(progress) = &self.progress {
                 progress.add_bytes(moved);
+            }
+            if let Some(broken) = broken.take() {
+                return Err(broken);
             }
         }
         if exchange.connection.body_left() == BodyLeft::Chunks
@@ -190,6 +210,25 @@ impl Source {
             *rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
         } else {
             exchange.end(&self.engine, end - begin, kept);
+        }
+        Ok(())
+    }
+
+    /// Fills a piece at least by half, unless the body ends or breaks before: what came with the head alone
+    /// is not worth handing on.
+    async fn receive_most(
+        &self,
+        exchange: &mut Exchange,
+        piece: &mut Slot,
+        sums: &mut PartSums,
+    ) -> Result<(), Failure> {
+        while piece.filled().len() < piece.capacity().div_ceil(2) {
+            let before = piece.filled().len();
+            let room = piece.remaining() as u64;
+            if exchange.connection.receive_body(piece, room).await? == 0 {
+                break;
+            }
+            sums.update(&piece.filled()[before..], &self.check);
         }
         Ok(())
     }

@@ -116,7 +116,7 @@ impl PutMany {
         let by_key = media_type.filter(|_| options.content_type.is_none());
         let by_key = by_key.map(|media_type| Arc::new(ByKey { media_type, options }));
         let workers = engine.pace.workers(usize::MAX);
-        Ok(start(items, workers, || Putter {
+        let crew = start(items, workers, || Putter {
             engine: Arc::clone(&engine),
             bucket: bucket.clone(),
             written: Arc::clone(&written),
@@ -125,7 +125,8 @@ impl PutMany {
             checksum,
             progress: progress.clone(),
             kept: None,
-        }))
+        });
+        Ok(crew.into())
     }
 }
 

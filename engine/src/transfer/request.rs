@@ -81,6 +81,13 @@ impl Subject {
         Subject { attached, ..self }
     }
 
+    /// The same at this version.
+    pub(crate) fn at_version(self, id: String) -> Subject {
+        let attached = self.attached.as_deref().cloned().unwrap_or_default();
+        let attached = Attached { version_id: Some(id), ..attached }.shared();
+        self.with(attached)
+    }
+
     /// The same for a request that must not be signed with the credentials of a session: S3 wants a
     /// copy's own, which may reach its source.
     pub(crate) fn outside_session(&self) -> Subject {

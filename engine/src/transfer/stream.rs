@@ -106,21 +106,6 @@ impl ObjectStream {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
-    /// Compares the whole with the object's checksum, which may be on its way.
-    fn end(&mut self) -> Sending<ObjectInfo> {
-        let (source, mut info) = (Arc::clone(&self.source), self.info.clone());
-        let mut asking = std::mem::take(&mut self.asking);
-        Box::pin(async move {
-            // Too late is as good as no answer.
-            let _ = tokio::time::timeout(PATIENCE, asking.join_next()).await;
-            source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
-            if let Some(progress) = &source.progress {
-                progress.add_object();
-            }
-            Ok(info)
-        })
-    }
-
     /// Asks for parts while there is room for them.
     fn fetch_ahead(&mut self) {
         let pace = &self.source.engine.pace;
@@ -143,6 +128,19 @@ impl ObjectStream {
     }
 }
 
+/// Compares the whole with the object's checksum, which may be on its way.
+pub(super) fn conclude(source: Arc<Source>, mut info: ObjectInfo, mut asking: JoinSet<()>) -> Sending<ObjectInfo> {
+    Box::pin(async move {
+        // Too late is as good as no answer.
+        let _ = tokio::time::timeout(PATIENCE, asking.join_next()).await;
+        source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
+        if let Some(progress) = &source.progress {
+            progress.add_object();
+        }
+        Ok(info)
+    })
+}
+
 impl Stream for ObjectStream {
     type Item = Result<Buffer>;
 
@@ -157,8 +155,8 @@ impl Stream for ObjectStream {
             let ending = match &mut this.ending {
                 Some(ending) => ending,
                 None => {
-                    let ending = this.end();
-                    this.ending.insert(ending)
+                    let asking = std::mem::take(&mut this.asking);
+                    this.ending.insert(conclude(Arc::clone(&this.source), this.info.clone(), asking))
                 }
             };
             let ended = ready!(ending.as_mut().poll(cx));

@@ -9,6 +9,7 @@
 //! ignore it.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::refusal::Failure;
 use crate::error::{Error, ErrorKind};
@@ -62,6 +63,22 @@ impl Version {
             return Ok(());
         };
         Err(changed(what))
+    }
+}
+
+/// The one version that several reads of an object share: that of the first answer to any of them.
+#[derive(Default)]
+pub(crate) struct Pin(OnceLock<Version>);
+
+impl Pin {
+    /// The value for `If-Match`, as soon as it is known.
+    pub(crate) fn if_match(&self) -> Option<&str> {
+        self.0.get().and_then(Version::if_match)
+    }
+
+    /// Refuses an answer that comes from another version than the first.
+    pub(crate) fn accept(&self, head: &ResponseHead<'_>, size: u64) -> Result<(), Failure> {
+        self.0.get_or_init(|| Version::of(head, size)).check(head, size)
     }
 }
 

@@ -1,0 +1,57 @@
+"""Calls of the awaitable client that take more than one turn, as coroutines over single ones."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+_T = TypeVar("_T")
+
+
+class _Begun(Protocol[_T]):
+    def receive(self) -> Awaitable[_T]: ...
+
+
+class _Parts(Protocol):
+    def next(self) -> Awaitable[Any]: ...
+
+
+class _Batches(Protocol[_T]):
+    def next_batch(self) -> Awaitable[list[tuple[int, _T]]]: ...
+
+
+async def finish(begun: Awaitable[_Begun[_T]]) -> _T:
+    """Receives what has been begun, into memory made for its size."""
+    return await (await begun).receive()
+
+
+async def each_part(
+    opening: Awaitable[_Parts],
+    on_part: Callable[[int, memoryview], object],
+    tell: Callable[[], None] | None,
+) -> Any:
+    """Gives each part to the callback as it lands, in the thread of the event loop."""
+    parts = await opening
+    while isinstance(batch := await parts.next(), list):
+        while batch:
+            # The view is let go before the next one is asked for: its memory is used again.
+            on_part(*batch.pop(0))
+        if tell is not None:
+            tell()
+    if tell is not None:
+        tell()
+    return batch
+
+
+async def gather(batches: _Batches[_T], count: int) -> list[_T | None]:
+    """What comes of each item, in the order of the items."""
+    outcomes: list[_T | None] = [None] * count
+    while batch := await batches.next_batch():
+        for index, outcome in batch:
+            outcomes[index] = outcome
+    return outcomes
+
+
+async def value(given: _T) -> _T:
+    """What was given, to be awaited."""
+    return given

@@ -226,7 +226,8 @@ class SafeUnpickler(_Interpreter):
         kind = _storage_kind(module, name)
         if kind is not None:
             return kind
-        full = f"{module}.{name}"
+        # Protocol 2 has Python 2's name of the module.
+        full = f"builtins.{name}" if module == "__builtin__" else f"{module}.{name}"
         if full not in self._allowed:
             raise pickle.UnpicklingError(
                 f"it holds a {full}, which is not among the plain contents of a checkpoint; if you"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import uuid
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed for this interpreter")
 
 import servers
+
 import wirespeed
 
 
@@ -45,9 +45,3 @@ def bucket(client: wirespeed.Client) -> str:
     name = f"b-{uuid.uuid4().hex[:16]}"
     client.create_bucket(name)
     return f"s3://{name}"
-
-
-@pytest.fixture
-def numbers() -> Iterator[int]:
-    """Names that no other test of the process has."""
-    return itertools.count()

@@ -1,4 +1,4 @@
-"""torch's checkpoints: what `torch.load` makes of one is what `wirespeed.torch.load` makes of it."""
+"""torch's checkpoints: what `torch.load` makes of one, `wirespeed.torch.load` makes of it too."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch", reason="torch is not installed for this interpreter")
+import torch
 
 import wirespeed
 from wirespeed.torch import CorruptDataError, load, save
@@ -23,7 +22,10 @@ MIB = 1 << 20
 def network() -> torch.nn.Module:
     torch.manual_seed(3)
     made = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.Flatten(), torch.nn.Linear(32, 900)
+        torch.nn.Conv2d(3, 8, 3),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.Flatten(),
+        torch.nn.Linear(32, 900),
     )
     return made
 
@@ -261,7 +263,7 @@ def test_damage_is_noticed(bucket: str, client: wirespeed.Client) -> None:
         load(f"{bucket}/directory", client=client)
 
     client.put(f"{bucket}/cut", bytes(whole[len(whole) // 2 :]))
-    with pytest.raises(CorruptDataError, match="directory|record"):
+    with pytest.raises(CorruptDataError, match=r"directory|record"):
         load(f"{bucket}/cut", client=client)
 
 

@@ -1,5 +1,5 @@
-"""Datasets: every sample once, in a known order, from prefixes, manifests and tar shards, and on from
-any position."""
+"""Datasets: every sample once, in a known order, from prefixes, manifests and tar shards, and on
+from any position."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import pickle
 import random
 import tarfile
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-torch = pytest.importorskip("torch", reason="torch is not installed for this interpreter")
-
+import torch
 from torch.utils.data import BatchSampler, DataLoader, SequentialSampler
 
 import wirespeed
@@ -49,7 +48,7 @@ def number(sample: S3Object) -> int:
 def put_shards(
     bucket: str, client: wirespeed.Client, shards: int, samples: int, size: int = 300
 ) -> list[str]:
-    """Shards with samples of two files: ``NNNN.cls`` has the number, ``NNNN.bin`` bytes of any size."""
+    """Shards with samples of two files: ``NNNN.cls`` has the number, ``NNNN.bin`` some bytes."""
     source = random.Random(1)
     uris: list[str] = []
     for shard in range(shards):
@@ -106,9 +105,7 @@ def test_a_manifest_is_a_file_with_a_uri_a_line_local_or_in_s3(
     ("text", "message"),
     [(b"s3://b/k\nb/k\n", "line 2 is not an object's URI"), (b"s3://b/\xff\n", "line 1 .* UTF-8")],
 )
-def test_a_broken_manifest_is_told_with_its_line(
-    text: bytes, message: str, tmp_path: Path
-) -> None:
+def test_a_broken_manifest_is_told_with_its_line(text: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "m.txt").write_bytes(text)
     with pytest.raises(CorruptDataError, match=message):
         ObjectList.from_manifest(tmp_path / "m.txt")
@@ -183,9 +180,7 @@ def test_no_more_than_two_windows_are_fetched_ahead(bucket: str, client: wirespe
     samples.close()
 
 
-def test_shuffled_epochs_are_permutations_and_differ(
-    bucket: str, client: wirespeed.Client
-) -> None:
+def test_shuffled_epochs_are_permutations_and_differ(bucket: str, client: wirespeed.Client) -> None:
     uris = put_objects(bucket, client, 30)
     dataset = S3IterableDataset(uris, shuffle=True, seed=5, transform=number, client=client)
     first = list(dataset)
@@ -203,7 +198,7 @@ def test_ranks_share_the_samples(bucket: str, client: wirespeed.Client) -> None:
         for rank in range(3)
     ]
     assert sorted(map(len, shares)) == [3, 4, 4]
-    assert sorted(sum(shares, [])) == list(range(11))
+    assert sorted(chain(*shares)) == list(range(11))
     even = [
         list(S3IterableDataset(uris, rank=rank, world_size=3, drop_uneven=True, transform=number))
         for rank in range(3)
@@ -333,9 +328,7 @@ def test_members_are_slices_of_the_stream_and_not_copies(
     assert all(isinstance(one["bin"], wirespeed.Buffer) for one in samples if len(one["bin"]))
 
 
-def test_a_large_member_that_crosses_parts_is_whole(
-    bucket: str, client: wirespeed.Client
-) -> None:
+def test_a_large_member_that_crosses_parts_is_whole(bucket: str, client: wirespeed.Client) -> None:
     data = random.Random(4).randbytes(20 << 20)
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
@@ -347,9 +340,7 @@ def test_a_large_member_that_crosses_parts_is_whole(
     assert sample["bin"] == data
 
 
-def test_a_shuffle_buffer_shuffles_and_loses_nothing(
-    bucket: str, client: wirespeed.Client
-) -> None:
+def test_a_shuffle_buffer_shuffles_and_loses_nothing(bucket: str, client: wirespeed.Client) -> None:
     shards = put_shards(bucket, client, 4, 25)
     dataset = S3TarDataset(
         shards, shuffle=True, shuffle_buffer=30, seed=1, transform=label, client=client

@@ -1,4 +1,4 @@
-"""torch is an optional extra: without it the package works, and wirespeed.torch says what to install."""
+"""torch is an optional extra: wirespeed works without, and wirespeed.torch says what to install."""
 
 from __future__ import annotations
 

@@ -7,8 +7,6 @@ from collections import Counter
 
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed for this interpreter")
-
 from wirespeed.torch import ObjectList
 from wirespeed.torch.sampling import (
     Draws,

@@ -1,5 +1,5 @@
-"""Pinned staging: the order of receiving and copying, with a device that is made of threads; and a GPU
-where there is one."""
+"""Pinned staging: the order of receiving and copying, with a device that is made of threads; and a
+GPU where there is one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 
 import pytest
-
-torch = pytest.importorskip("torch", reason="torch is not installed for this interpreter")
+import torch
 
 import wirespeed
 from wirespeed.torch import load, load_safetensors, save, save_safetensors
@@ -22,7 +22,7 @@ MIB = 1 << 20
 
 
 class Device:
-    """Copies in a thread of its own, in order, some time after it was asked: as a CUDA stream does."""
+    """Copies in a thread of its own, in order and some time later, as a CUDA stream does."""
 
     def __init__(self) -> None:
         self.staged: list[torch.Tensor] = []
@@ -89,7 +89,9 @@ def test_pieces_fit_slots_and_take_small_neighbours_together() -> None:
         Extent(5, 30, target[5:30]),
         Extent(40, 45, target[40:45]),
     ]
-    found = [(one.start, one.end, [t.numel() for t in one.targets]) for one in pieces_of(extents, 10)]
+    found = [
+        (one.start, one.end, [t.numel() for t in one.targets]) for one in pieces_of(extents, 10)
+    ]
     assert found == [
         (0, 10, [3, 2, 5]),
         (10, 20, [10]),
@@ -106,7 +108,7 @@ def test_bytes_reach_the_device_though_it_copies_late(
     device.delay = 0.01
     cuts = [0, 5, 1000, 2 * MIB, 2 * MIB, 7 * MIB + 3, len(data)]
     target = torch.zeros(len(data), dtype=torch.uint8)
-    extents = [Extent(a, b, target[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    extents = [Extent(a, b, target[a:b]) for a, b in pairwise(cuts)]
     random.Random(1).shuffle(extents)
     stage(remote_of(data, bucket, client), extents, device, slot=slot, slots=slots)
     assert bytes(target.numpy()) == data

@@ -8,8 +8,6 @@ import tarfile
 
 import pytest
 
-pytest.importorskip("torch", reason="torch is not installed for this interpreter")
-
 from wirespeed.torch import CorruptDataError
 from wirespeed.torch.tar import Member, read_members, read_samples
 

@@ -29,7 +29,13 @@ from wirespeed.torch.landing import Extent, Remote, fill, land
 from wirespeed.torch.memory import allocate, require_little_endian, typed, untyped, view_of
 from wirespeed.torch.objects import client_or_default
 from wirespeed.torch.staging import CudaCopier, DeviceCopier, stage
-from wirespeed.torch.unpickling import FullUnpickler, SafeUnpickler, StorageId, storages_of
+from wirespeed.torch.unpickling import (
+    FullUnpickler,
+    SafeUnpickler,
+    StorageId,
+    check_sparse_tensors,
+    storages_of,
+)
 
 if TYPE_CHECKING:
     from wirespeed._wirespeed import Writer
@@ -110,9 +116,7 @@ def load(
         if not weights_only and not isinstance(error, pickle.UnpicklingError):
             raise
         raise pickle.UnpicklingError(f"{uri} can't be loaded: {error}") from error
-    check_sparse = getattr(torch._utils, "_validate_loaded_sparse_tensors", None)
-    if check_sparse is not None:
-        check_sparse()
+    check_sparse_tensors()
     return loaded
 
 
@@ -285,9 +289,9 @@ class _Storages:
             return location
         if isinstance(mapping, (str, torch.device)):
             return str(mapping)
-        if isinstance(mapping, Mapping):
-            return mapping.get(location, location)
-        return None
+        if callable(mapping):
+            return None
+        return mapping.get(location, location)
 
     def _restored(self, storage: torch.UntypedStorage, location: str) -> torch.UntypedStorage:
         """A filled storage on the device it is meant for."""

@@ -150,6 +150,4 @@ class ShardedDataset(IterableDataset[Any]):
 
 def _copied(state: State) -> State:
     """A position that stays while the original moves on; what its lists hold is never changed."""
-    return {
-        name: list(value) if isinstance(value, list) else value for name, value in state.items()
-    }
+    return {name: value[:] if isinstance(value, list) else value for name, value in state.items()}

@@ -10,6 +10,7 @@ Three readers of the same bytes:
 """
 
 import collections
+import importlib
 import io
 import pickle
 from collections.abc import Callable, Mapping
@@ -19,6 +20,8 @@ import torch
 import torch.nn
 
 _ENCODING = "utf-8"
+# Where torch keeps what its pickles name. Which of these it has depends on its version.
+_rebuilding: Any = importlib.import_module("torch._utils")
 
 
 class StorageKind:
@@ -132,6 +135,13 @@ def storages_of(text: bytes) -> dict[str, StorageId]:
     return scout.found
 
 
+def check_sparse_tensors() -> None:
+    """Lets torch check the sparse tensors that were just read, which it puts off until then."""
+    check = getattr(_rebuilding, "_validate_loaded_sparse_tensors", None)
+    if check is not None:
+        check()
+
+
 Storages = Callable[[StorageId], Any]
 
 
@@ -159,6 +169,10 @@ def _encode(text: str, encoding: str) -> bytes:
     if encoding != "latin1":
         raise pickle.UnpicklingError(f"it encodes a text as {encoding!r}")
     return text.encode("latin1")
+
+
+def _name_of(one: Any) -> str:
+    return f"{one.__module__}.{one.__qualname__}"
 
 
 def _allowed() -> dict[str, Any]:
@@ -191,14 +205,13 @@ def _allowed() -> dict[str, Any]:
         "_rebuild_meta_tensor_no_storage",
         "_rebuild_nested_tensor",
     ):
-        found[f"torch._utils.{name}"] = getattr(torch._utils, name, None)
+        found[f"torch._utils.{name}"] = getattr(_rebuilding, name, None)
     # What the person has told torch to trust (torch 2.4 and newer).
     trusted = getattr(torch.serialization, "get_safe_globals", None)
-    for one in trusted() if trusted else ():
-        value, name = (
-            one if isinstance(one, tuple) else (one, f"{one.__module__}.{one.__qualname__}")
-        )
-        found[name] = value
+    for one in cast("list[Any]", trusted()) if trusted else ():
+        # A class or function, or one with the name that pickles have for it.
+        pair = cast("Any", one if isinstance(one, tuple) else (one, _name_of(one)))
+        found[pair[1]] = pair[0]
     return {name: value for name, value in found.items() if value is not None}
 
 
@@ -213,7 +226,7 @@ class SafeUnpickler(_Interpreter):
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Interpreter.dispatch)
 
     def __init__(self, text: bytes, storages: Storages) -> None:
-        super().__init__(io.BytesIO(text), encoding=_ENCODING)
+        _Interpreter.__init__(self, io.BytesIO(text), encoding=_ENCODING)
         self._storages = storages
         self._allowed = _allowed()
         # Functions and classes alike can be called; by identity, since a dtype and such are not.

@@ -1,0 +1,3 @@
+from torch import UntypedStorage
+
+def default_restore_location(storage: UntypedStorage, location: str) -> UntypedStorage: ...

@@ -65,6 +65,12 @@ impl ErrorKind {
     }
 }
 
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// A failed operation. `Display` is one line for a person; the accessors are for programs.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
@@ -303,7 +309,7 @@ mod tests {
             "get s3://b/a\\nb: bytes 0-9: the key does not exist \
              (NoSuchKey, HTTP 404, request id R1, 3 attempts in 1.5 s); check the spelling"
         );
-        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!((error.kind(), error.kind().to_string()), (ErrorKind::NotFound, "not_found".to_owned()));
         assert_eq!((error.part(), error.hint()), (Some("bytes 0-9"), Some("check the spelling")));
     }
 

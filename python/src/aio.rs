@@ -68,7 +68,9 @@ impl Mailman {
         logging::pass_on(py)?;
         while let Some(letter) = self.inbox.letters.pop() {
             match letter {
-                Letter::Done { future, finish } => settle(py, &future, finish(py))?,
+                // What a cancelled call brought is not taken: a stream keeps it for the next.
+                Letter::Done { future, finish } if !is_done(py, &future)? => settle(py, &future, finish(py))?,
+                Letter::Done { finish, .. } => drop(finish),
                 Letter::Look { future, watch, task } => {
                     let told = watch.lock().unwrap_or_else(PoisonError::into_inner).tell(py);
                     if let Err(raised) = told {
@@ -84,12 +86,16 @@ impl Mailman {
     }
 }
 
+fn is_done(py: Python<'_>, future: &Py<PyAny>) -> PyResult<bool> {
+    future.bind(py).call_method0(intern!(py, "done"))?.is_truthy()
+}
+
 /// Completes an asyncio future, unless somebody has cancelled it.
 fn settle(py: Python<'_>, future: &Py<PyAny>, outcome: PyResult<Py<PyAny>>) -> PyResult<()> {
-    let future = future.bind(py);
-    if future.call_method0(intern!(py, "done"))?.is_truthy()? {
+    if is_done(py, future)? {
         return Ok(());
     }
+    let future = future.bind(py);
     match outcome {
         Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
         Err(raised) => future.call_method1(intern!(py, "set_exception"), (raised,))?,
@@ -126,6 +132,13 @@ fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
             error
         }
     })
+}
+
+/// Something to be awaited that is there already.
+pub(crate) fn ready(py: Python<'_>, value: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let future = running_loop(py)?.call_method0(intern!(py, "create_future"))?;
+    future.call_method1(intern!(py, "set_result"), (value,))?;
+    Ok(future.unbind())
 }
 
 /// The loop's mailman, hired where it has none.

@@ -16,6 +16,7 @@ use wirespeed::Result;
 
 use crate::client::Live;
 use crate::errors::{self, Raised};
+use crate::memory::Lending;
 use crate::progress::Watch;
 use crate::{aio, logging, memory, runtime};
 
@@ -23,7 +24,7 @@ use crate::{aio, logging, memory, runtime};
 pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// How long a stopped call is waited for: its tasks end at their next turn.
-const STOPPING: Duration = Duration::from_secs(5);
+pub(crate) const STOPPING: Duration = Duration::from_secs(5);
 
 /// Something for the engine to do, and how its result becomes Python's.
 pub(crate) struct Call<F, G> {
@@ -40,12 +41,27 @@ where
 {
     /// Waits here, or gives something to be awaited.
     pub(crate) fn run(self, py: Python<'_>, live: &Arc<Live>, awaitable: bool) -> PyResult<Py<PyAny>> {
-        let Call { future, finish, watch } = self;
+        self.run_lending(py, live, awaitable, Lending::default())
+    }
+
+    /// The same of a call that fills memory of the caller's: an error is raised, and a signal let
+    /// through, when no task writes there any more. A cancelled awaitable cannot wait; the memory is
+    /// then the caller's again when its buffer view is released.
+    pub(crate) fn run_lending(
+        self,
+        py: Python<'_>,
+        live: &Arc<Live>,
+        awaitable: bool,
+        lending: Lending,
+    ) -> PyResult<Py<PyAny>> {
+        let Call { future, finish, mut watch } = self;
+        let settling = lending.clone();
+        let future = async move { settling.settle(future.await).await };
         if awaitable {
+            drop(lending);
             return aio::submit(py, live, future, finish, watch);
         }
-        let mut watch = watch;
-        let result = wait(py, live, future, &mut watch)?;
+        let result = wait_lending(py, live, future, &mut watch, lending)?;
         if let Some(watch) = &mut watch {
             watch.tell(py)?;
         }
@@ -59,6 +75,16 @@ pub(crate) fn wait<T: Send + 'static>(
     live: &Arc<Live>,
     future: impl Future<Output = Result<T>> + Send + 'static,
     watch: &mut Option<Watch>,
+) -> PyResult<T> {
+    wait_lending(py, live, future, watch, Lending::default())
+}
+
+fn wait_lending<T: Send + 'static>(
+    py: Python<'_>,
+    live: &Arc<Live>,
+    future: impl Future<Output = Result<T>> + Send + 'static,
+    watch: &mut Option<Watch>,
+    lending: Lending,
 ) -> PyResult<T> {
     let threads = runtime::threads()?;
     logging::follow(py)?;
@@ -78,7 +104,10 @@ pub(crate) fn wait<T: Send + 'static>(
                 if let Err(raised) = look_up(watch) {
                     task.abort();
                     // Its memory is the caller's again only when no task writes to it any more.
-                    py.detach(move || while receiver.recv_timeout(STOPPING).is_ok() {});
+                    py.detach(move || {
+                        while receiver.recv_timeout(STOPPING).is_ok() {}
+                        lending.wait(STOPPING);
+                    });
                     memory::sweep(py);
                     return Err(raised);
                 }

@@ -275,7 +275,7 @@ macro_rules! view {
         impl $name {
             #[new]
             #[pyo3(signature = (*, access_key_id=None, secret_access_key=None, session_token=None, anonymous=false,
-                                                pickle_secrets=false, **settings))]
+                                                                        pickle_secrets=false, **settings))]
             fn new(
                 py: Python<'_>,
                 access_key_id: Option<String>,

@@ -12,7 +12,7 @@ use crate::call::Call;
 use crate::client::Verbs;
 use crate::errors;
 use crate::location::{Location, Wanted};
-use crate::memory::Lent;
+use crate::memory::{Lending, Lent};
 use crate::options::{ReadOptions, apply_read};
 use crate::progress::Watch;
 
@@ -106,7 +106,8 @@ impl Verbs {
         let location = Location::object(r#where, bucket)?;
         let wanted = Wanted::parse(range)?;
         let options = ReadOptions::parse(options)?;
-        let destination = Lent::new(destination)?;
+        let lending = Lending::default();
+        let destination = Lent::within(destination, &lending)?;
         let live = self.live(py)?;
         let (counts, watch) = Watch::new(progress);
         let mut get = request(&live.engine, location, wanted, options).progress(counts);
@@ -118,6 +119,6 @@ impl Verbs {
             lent.release(py);
             Ok(length.into_pyobject(py)?.into_any().unbind())
         };
-        Call { future, finish, watch }.run(py, &live, self.awaitable)
+        Call { future, finish, watch }.run_lending(py, &live, self.awaitable, lending)
     }
 }

@@ -132,6 +132,7 @@ impl Verbs {
         if request.copies() {
             return completions::copied(py, &live, request, count, on_error, counts, watch, self.awaitable);
         }
+        let lending = request.kind.lending().unwrap_or_default();
         let request = request.prepare(py)?;
         let engine = live.engine.clone();
         let future = async move {
@@ -158,6 +159,6 @@ impl Verbs {
             let values = values.collect::<PyResult<Vec<_>>>()?;
             Ok(PyList::new(py, values)?.into_any().unbind())
         };
-        Call { future, finish, watch }.run(py, &live, self.awaitable)
+        Call { future, finish, watch }.run_lending(py, &live, self.awaitable, lending)
     }
 }

@@ -15,6 +15,7 @@ mod call;
 mod client;
 mod dlpack;
 mod errors;
+mod feed;
 mod fork;
 mod get;
 mod get_many;
@@ -27,6 +28,8 @@ mod options;
 mod progress;
 mod put;
 mod runtime;
+mod stream;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -44,6 +47,10 @@ mod _wirespeed {
     use crate::info::{ObjectInfo, PutResult};
     #[pymodule_export]
     use crate::progress::Snapshot;
+    #[pymodule_export]
+    use crate::stream::{AsyncStream, Stream};
+    #[pymodule_export]
+    use crate::writer::{AsyncWriter, Writer};
 
     /// Stops what is in flight: called at the interpreter's end.
     #[pyfunction]

@@ -9,6 +9,9 @@
 
 use std::os::raw::c_char;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use crossbeam_queue::SegQueue;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
@@ -16,6 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 use pyo3::{ffi, intern};
 
+use crate::call::STOPPING;
 use crate::dlpack::{ManagedTensor, NAME, USED_NAME};
 use crate::errors;
 use crate::fork;
@@ -133,16 +137,69 @@ fn is_buffer(object: &Bound<'_, PyAny>) -> bool {
     unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) == 1 }
 }
 
+/// Counts the destinations of one call that a task may still write to.
+#[derive(Clone, Default)]
+pub(crate) struct Lending(Arc<AtomicUsize>);
+
+/// One of them.
+struct Loan(Arc<AtomicUsize>);
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+impl Lending {
+    fn loan(&self) -> Loan {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Loan(Arc::clone(&self.0))
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.load(Ordering::Acquire) == 0
+    }
+
+    /// Waits until no task writes any more, which is soon after they were stopped.
+    pub(crate) fn wait(self, patience: Duration) {
+        let began = Instant::now();
+        while !self.is_over() && began.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// The result of a call, an error only when no task writes any more.
+    pub(crate) async fn settle<T>(self, result: wirespeed::Result<T>) -> wirespeed::Result<T> {
+        let began = Instant::now();
+        while result.is_err() && !self.is_over() && began.elapsed() < STOPPING {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        result
+    }
+}
+
 /// A destination of the caller's.
-pub(crate) struct Lent(Memory);
+pub(crate) struct Lent {
+    memory: Memory,
+    _loan: Loan,
+}
 
 impl Lent {
     /// # Errors
     /// What cannot be written to, or does not lie in one piece, says so.
     pub(crate) fn new(object: &Bound<'_, PyAny>) -> PyResult<Lent> {
+        Lent::within(object, &Lending::default())
+    }
+
+    /// One of those that are lent to a call.
+    ///
+    /// # Errors
+    /// Those of [`Lent::new`].
+    pub(crate) fn within(object: &Bound<'_, PyAny>, lending: &Lending) -> PyResult<Lent> {
+        let lent = |memory| Lent { memory, _loan: lending.loan() };
         let py = object.py();
         if is_buffer(object) {
-            return Memory::view(object, ffi::PyBUF_WRITABLE).map(Lent).map_err(|error| {
+            return Memory::view(object, ffi::PyBUF_WRITABLE).map(lent).map_err(|error| {
                 let what = kind(object);
                 let refusal = PyBufferError::new_err(format!(
                     "this {what} cannot be filled: {}; give writable memory in one piece (a bytearray, a C-contiguous \
@@ -154,7 +211,7 @@ impl Lent {
             });
         }
         if object.hasattr(intern!(py, "__dlpack__"))? {
-            return Memory::tensor(object).map(Lent);
+            return Memory::tensor(object).map(lent);
         }
         Err(PyTypeError::new_err(format!(
             "the destination is a {}; it must be a writable buffer (bytearray, numpy array, torch tensor, mmap, shared memory)",
@@ -164,7 +221,7 @@ impl Lent {
 
     /// Gives it back to its owner.
     pub(crate) fn release(mut self, py: Python<'_>) {
-        if let Some(hold) = self.0.hold.take() {
+        if let Some(hold) = self.memory.hold.take() {
             hold.release(py);
         }
     }
@@ -175,7 +232,7 @@ impl AsMut<[u8]> for Lent {
         // SAFETY: the hold keeps the memory where it is and as long as it is. That Python code reads or
         // writes there meanwhile is its own race, as with every function that fills a buffer without the
         // interpreter's lock.
-        unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.length) }
+        unsafe { std::slice::from_raw_parts_mut(self.memory.start.as_ptr(), self.memory.length) }
     }
 }
 

@@ -26,11 +26,17 @@ pub(crate) fn request(client: &wirespeed::Client, location: Location, options: W
     }
 }
 
+/// A str is no bytes, whatever it is to be written to.
+pub(crate) fn refuse_text(data: &Bound<'_, PyAny>) -> PyResult<()> {
+    match data.is_instance_of::<PyString>() {
+        true => Err(PyTypeError::new_err("a str has no bytes before it is encoded: text.encode()")),
+        false => Ok(()),
+    }
+}
+
 /// Bytes to be sent from where they lie; `None` where it is no memory.
 pub(crate) fn memory(data: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
-    if data.is_instance_of::<PyString>() {
-        return Err(PyTypeError::new_err("a str has no bytes before it is encoded: text.encode()"));
-    }
+    refuse_text(data)?;
     if let Ok(buffer) = data.cast::<Buffer>()
         && let Some(buffer) = buffer.get().shared()
     {

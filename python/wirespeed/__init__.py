@@ -8,8 +8,8 @@
     wirespeed.put("s3://bucket/key", data)
 
 The verbs of this module work on one default client, configured by the environment; `Client` makes
-others, and `wirespeed.aio` has the same verbs to be awaited. Every byte is received straight into its
-final place, every transfer is verified, and nothing needs tuning.
+others, and `wirespeed.aio` has the same verbs to be awaited. Every byte is received straight into
+its final place, every transfer is verified, and nothing needs tuning.
 """
 
 from __future__ import annotations

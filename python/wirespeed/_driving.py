@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 _T = TypeVar("_T")
+_T_co = TypeVar("_T_co", covariant=True)
 
 
-class _Begun(Protocol[_T]):
-    def receive(self) -> Awaitable[_T]: ...
+class _Begun(Protocol[_T_co]):
+    def receive(self) -> Awaitable[_T_co]: ...
 
 
 class _Parts(Protocol):
@@ -32,7 +33,8 @@ async def each_part(
 ) -> Any:
     """Gives each part to the callback as it lands, in the thread of the event loop."""
     parts = await opening
-    while isinstance(batch := await parts.next(), list):
+    while isinstance(answer := await parts.next(), list):
+        batch = cast(list[tuple[int, memoryview]], answer)
         while batch:
             # The view is let go before the next one is asked for: its memory is used again.
             on_part(*batch.pop(0))
@@ -40,7 +42,7 @@ async def each_part(
             tell()
     if tell is not None:
         tell()
-    return batch
+    return answer
 
 
 async def gather(batches: _Batches[_T], count: int) -> list[_T | None]:

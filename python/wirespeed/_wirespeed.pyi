@@ -41,9 +41,13 @@ from typing import (
 
 from typing_extensions import Buffer as BufferLike
 from typing_extensions import CapsuleType
+
 from wirespeed.errors import WirespeedError
 
 __version__: Final[str]
+
+def _stop() -> None:
+    """Stops the engine's threads, before the interpreter ends."""
 
 class _Reader(Protocol):
     def read(self, size: int, /) -> BufferLike: ...
@@ -392,18 +396,30 @@ class AsyncCompletions(Generic[_T]):
 class Stream:
     """An object in order, fetched ahead: iterate over its parts (`Buffer`), or read it as a file.
 
-    Dropped or closed, it stops what is in flight.
+    Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed. Threads
+    that share a stream take turns. Dropped or closed, it stops what is in flight. It is not seekable:
+    ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)`` text.
     """
 
     @property
-    def info(self) -> ObjectInfo: ...
+    def info(self) -> ObjectInfo:
+        """What the server says of the object; when the stream has ended, also whether its bytes agreed
+        with its checksum."""
     @property
     def length(self) -> int:
         """Bytes that the whole stream has."""
-    def read(self, size: int = -1, /) -> bytes: ...
-    def readinto(self, destination: BufferLike, /) -> int: ...
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Reads `size` bytes, fewer only at the end; all that are left without a size, or with a
+        negative one. One copy: from where they landed into the new ``bytes``."""
+    def readinto(self, destination: BufferLike, /) -> int:
+        """Fills a writable buffer, less of it only at the end, and returns how many bytes that took.
+        One copy: from where they landed."""
     def readable(self) -> Literal[True]: ...
-    def tell(self) -> int: ...
+    def writable(self) -> Literal[False]: ...
+    def seekable(self) -> Literal[False]: ...
+    def flush(self) -> None: ...
+    def tell(self) -> int:
+        """Bytes that have been read."""
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...
@@ -426,7 +442,7 @@ class AsyncStream:
     def info(self) -> ObjectInfo: ...
     @property
     def length(self) -> int: ...
-    def read(self, size: int = -1, /) -> Awaitable[bytes]: ...
+    def read(self, size: int | None = -1, /) -> Awaitable[bytes]: ...
     def readinto(self, destination: BufferLike, /) -> Awaitable[int]: ...
     def tell(self) -> int: ...
     @property
@@ -448,20 +464,39 @@ class Writer:
     """An object being written: parts go out as they fill, the object appears at `close`.
 
     Leaving the ``with`` block by an exception, or dropping the writer unclosed, aborts: no object,
-    no parts left behind.
+    no parts left behind. So does a `write` or `close` that is stopped half-way by Ctrl-C.
+
+    It is what `json.dump` (inside ``io.TextIOWrapper``), `pickle.dump`, `zipfile`, `tarfile`
+    (``mode="w|"``), `numpy.save` and `torch.save` write to. A wrapper such as ``io.TextIOWrapper``
+    closes what it wraps also after an exception: leave the writer's own ``with`` block around it.
     """
 
     def write(self, data: BufferLike, /) -> int:
-        """Takes a copy of the bytes; waits while too many are unsent."""
+        """Takes the bytes, which may be changed again afterwards, and returns how many there were.
+        Waits while too many are unsent.
+
+        Raises what has gone wrong with the upload meanwhile; nothing is stored then."""
     def writable(self) -> Literal[True]: ...
-    def tell(self) -> int: ...
+    def readable(self) -> Literal[False]: ...
+    def seekable(self) -> Literal[False]: ...
+    def flush(self) -> None:
+        """Does nothing: parts go out when they are full, and the object appears at `close`."""
+    def tell(self) -> int:
+        """Bytes that have been written."""
     @property
     def closed(self) -> bool: ...
     @property
     def result(self) -> PutResult | None:
         """What the server said, once closed."""
-    def close(self) -> None: ...
-    def abort(self) -> None: ...
+    def close(self) -> None:
+        """Sends what is left and stores the object. Closing again does nothing.
+
+        Raises as `put`; nothing is stored then, and the writer is closed all the same."""
+    def abort(self) -> None:
+        """Ends it without an object, and returns when the server has no parts of it any more. After
+        `close` it does nothing.
+
+        Raises where the parts could not be removed; the exception's `upload_id` names them."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -499,8 +534,8 @@ class Client:
     and in children after a fork; pickled, it takes its settings along and never a secret.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
@@ -508,7 +543,7 @@ class Client:
         anonymous: bool = False,
         pickle_secrets: bool = False,
         **settings: Unpack[Settings],
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def aio(self) -> AsyncClient:
         """The awaitable view of this client."""
@@ -913,8 +948,8 @@ class AsyncClient:
     event loop awaits it; a cancelled task stops its transfer.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         access_key_id: str | None = None,
         secret_access_key: str | None = None,
@@ -922,7 +957,7 @@ class AsyncClient:
         anonymous: bool = False,
         pickle_secrets: bool = False,
         **settings: Unpack[Settings],
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def settings(self) -> dict[str, str]:
         """What is in effect, by name; no secret is among it."""

@@ -45,6 +45,16 @@ impl Default for Verified {
     }
 }
 
+/// `verified`, or why it is not.
+impl std::fmt::Display for Verified {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Verified::FullObject(_) => f.write_str("verified"),
+            Verified::Not(why) => why.fmt(f),
+        }
+    }
+}
+
 /// Why a download was not compared with a checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -452,7 +462,9 @@ mod tests {
             let mut info = ObjectInfo { size: 9, ..ObjectInfo::default() };
             check.conclude(&mut info).unwrap();
             assert_eq!(info.verified, Verified::FullObject(algorithm));
+            assert_eq!(info.verified.to_string(), "verified");
         }
+        assert_eq!(Verified::default().to_string(), "nothing was read");
     }
 
     #[test]

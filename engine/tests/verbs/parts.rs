@@ -115,7 +115,7 @@ async fn a_consumer_that_stands_still_holds_its_window_and_nobody_up() {
             }
             rest
         };
-        assert!(rest < 8 * PART && rest >= 7 * PART, "{rest}");
+        assert!((7 * PART..8 * PART).contains(&rest), "{rest}");
     }
     nothing_held(&client).await;
 }

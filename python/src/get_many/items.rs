@@ -6,7 +6,7 @@ use pyo3::types::{PyString, PyTuple};
 
 use crate::errors;
 use crate::location::{Location, Wanted};
-use crate::memory::{Lent, NewBytes};
+use crate::memory::{Lending, Lent, NewBytes};
 use crate::options::ReadOptions;
 
 /// Longer results are not made before it is known how long they are.
@@ -70,7 +70,7 @@ pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<
 pub(super) enum Kind {
     Buffers,
     Bytes,
-    Into(Vec<Lent>),
+    Into(Vec<Lent>, Lending),
 }
 
 impl Kind {
@@ -89,14 +89,24 @@ impl Kind {
         if max_gap.is_some() {
             return Err(errors::config("joined ranges land in memory of their own: leave out max_gap, or into"));
         }
-        let lent = into.try_iter()?.map(|destination| Lent::new(&destination?)).collect::<PyResult<Vec<_>>>()?;
+        let lending = Lending::default();
+        let lent =
+            into.try_iter()?.map(|destination| Lent::within(&destination?, &lending)).collect::<PyResult<Vec<_>>>()?;
         if lent.len() != count {
             return Err(errors::config(format!("into= has {} destinations for {count} items", lent.len())));
         }
-        Ok(Kind::Into(lent))
+        Ok(Kind::Into(lent, lending))
     }
 
-    pub(super) fn wants_bytes(&self) -> bool {
+    /// What the caller has lent.
+    pub(super) fn lending(&self) -> Option<Lending> {
+        match self {
+            Kind::Into(_, lending) => Some(lending.clone()),
+            Kind::Buffers | Kind::Bytes => None,
+        }
+    }
+
+    fn wants_bytes(&self) -> bool {
         matches!(self, Kind::Bytes)
     }
 }
@@ -146,7 +156,7 @@ impl Request {
         let makes_bytes = self.kind.wants_bytes() && !self.copies();
         let Request { items, kind, max_gap, verify, options } = self;
         let mut lent = match kind {
-            Kind::Into(lent) => Some(lent.into_iter()),
+            Kind::Into(lent, _) => Some(lent.into_iter()),
             _ => None,
         };
         let mut groups: Vec<Group> = Vec::new();

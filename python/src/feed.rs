@@ -1,0 +1,304 @@
+//! An upload that Python feeds piece by piece.
+//!
+//! Owns: the way of the bytes from the interpreter to the engine's task that uploads them, and how that
+//! ends. Small pieces are gathered into chunks of [`CHUNK`] bytes without leaving the interpreter; what
+//! is longer is lent to the engine, which copies it into the parts that it sends, and waited for until
+//! it has. So what is unsent is bounded by the engine's memory budget and a few chunks.
+//!
+//! A piece of which nobody knows whether all of it went out (a write that was stopped by Ctrl-C, a
+//! cancelled task) ends the upload: an object with a gap is never stored. An upload that is aborted or
+//! dropped leaves no object and no parts.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use pyo3::prelude::*;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use wirespeed::{Error, Put, PutOutcome};
+
+use crate::call::Call;
+use crate::client::Live;
+use crate::memory::{self, Shared};
+use crate::{errors, runtime};
+
+/// Small pieces are gathered until they are this long; half of a small second-level cache.
+const CHUNK: usize = 256 << 10;
+
+/// Chunks that may wait for the engine.
+const AHEAD: usize = 4;
+
+/// Why an upload takes no more.
+#[derive(Clone)]
+pub(crate) enum Trouble {
+    Engine(Arc<Error>),
+    Aborted,
+    Closed,
+    Stopped,
+}
+
+impl Trouble {
+    pub(crate) fn raise(&self, py: Python<'_>) -> PyErr {
+        match self {
+            Trouble::Engine(error) => errors::from_engine(py, error),
+            Trouble::Aborted => errors::cancelled(
+                "the upload was aborted, by abort() or because a write was stopped half-way; nothing is stored",
+            ),
+            Trouble::Closed => errors::config("the writer is closed; open another"),
+            Trouble::Stopped => {
+                errors::cancelled("the upload was stopped: the client was closed, or the interpreter ends")
+            }
+        }
+    }
+}
+
+/// What the engine draws the body from.
+struct Chunks {
+    receiver: mpsc::Receiver<Bytes>,
+    aborting: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl Stream for Chunks {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.aborting.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Some(Err(io::Error::other("it was aborted"))));
+        }
+        self.receiver.poll_recv(cx).map(|chunk| chunk.map(Ok))
+    }
+}
+
+/// A caller's memory that the engine may read until it drops this.
+struct Loan {
+    memory: Shared,
+    /// Dropped after the memory: whoever waits for it has the memory back.
+    _returned: oneshot::Sender<()>,
+}
+
+impl AsRef<[u8]> for Loan {
+    fn as_ref(&self) -> &[u8] {
+        self.memory.as_ref()
+    }
+}
+
+enum Outcome {
+    Running(oneshot::Receiver<wirespeed::Result<PutOutcome>>),
+    Stored(PutOutcome),
+    Failed(Trouble),
+}
+
+struct State {
+    /// Small pieces, not handed over yet.
+    gathered: Vec<u8>,
+    /// `None` when there will be no more.
+    sender: Option<mpsc::Sender<Bytes>>,
+    outcome: Outcome,
+}
+
+impl State {
+    /// Takes a piece that fits without waiting.
+    fn take_at_once(&mut self, piece: &[u8]) -> bool {
+        let Some(sender) = &self.sender else { return false };
+        if sender.is_closed() {
+            return false;
+        }
+        let room = CHUNK - self.gathered.len();
+        if piece.len() < room {
+            self.gathered.extend_from_slice(piece);
+            return true;
+        }
+        let Ok(permit) = sender.try_reserve() else { return false };
+        let (front, rest) = piece.split_at(room);
+        self.gathered.extend_from_slice(front);
+        let mut fresh = Vec::with_capacity(CHUNK);
+        fresh.extend_from_slice(rest);
+        permit.send(std::mem::replace(&mut self.gathered, fresh).into());
+        true
+    }
+
+    async fn write(&mut self, piece: Shared) -> Result<(), Trouble> {
+        self.send_gathered().await?;
+        if piece.as_ref().len() < CHUNK {
+            self.gathered.extend_from_slice(piece.as_ref());
+            return Ok(());
+        }
+        let (returned, wait) = oneshot::channel();
+        self.send(Bytes::from_owner(Loan { memory: piece, _returned: returned })).await?;
+        // Nothing is ever sent there: the end of the loan ends the wait.
+        let _ = wait.await;
+        // Nothing is gathered: whether the upload goes on.
+        self.send_gathered().await
+    }
+
+    async fn send_gathered(&mut self) -> Result<(), Trouble> {
+        if self.sender.as_ref().is_none_or(mpsc::Sender::is_closed) {
+            return Err(self.why_ended().await);
+        }
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let chunk = std::mem::take(&mut self.gathered).into();
+        self.send(chunk).await
+    }
+
+    async fn send(&mut self, chunk: Bytes) -> Result<(), Trouble> {
+        let Some(sender) = &self.sender else { return Err(self.why_ended().await) };
+        let sent = sender.send(chunk).await.is_ok();
+        if sent { Ok(()) } else { Err(self.why_ended().await) }
+    }
+
+    /// Why nobody takes what is written any more.
+    async fn why_ended(&mut self) -> Trouble {
+        match self.end().await {
+            Ok(_) => Trouble::Closed,
+            Err(trouble) => trouble,
+        }
+    }
+
+    /// Waits until the upload has ended.
+    async fn end(&mut self) -> Result<PutOutcome, Trouble> {
+        if let Outcome::Running(outcome) = &mut self.outcome {
+            self.outcome = match outcome.await {
+                Ok(Ok(outcome)) => Outcome::Stored(outcome),
+                Ok(Err(error)) => Outcome::Failed(Trouble::Engine(Arc::new(error))),
+                Err(_) => Outcome::Failed(Trouble::Stopped),
+            };
+        }
+        match &self.outcome {
+            Outcome::Failed(trouble) => Err(trouble.clone()),
+            Outcome::Stored(outcome) => Ok(outcome.clone()),
+            Outcome::Running(_) => Err(Trouble::Stopped),
+        }
+    }
+}
+
+/// The near end of an upload: cheap to clone, and what calls that are under way hold.
+#[derive(Clone)]
+pub(crate) struct Feed {
+    state: Arc<tokio::sync::Mutex<State>>,
+    aborting: CancellationToken,
+    task: AbortHandle,
+}
+
+impl Feed {
+    fn explain(&self, trouble: Trouble) -> Trouble {
+        match trouble {
+            // The engine's words for it are those of a source that cannot be read.
+            Trouble::Engine(error) if error.upload_id().is_none() && self.aborting.is_cancelled() => Trouble::Aborted,
+            Trouble::Stopped if self.aborting.is_cancelled() => Trouble::Aborted,
+            other => other,
+        }
+    }
+
+    async fn write(&self, piece: Shared) -> Result<(), Trouble> {
+        let mut state = self.state.lock().await;
+        let stopped = self.aborting.clone().drop_guard();
+        let written = state.write(piece).await;
+        stopped.disarm();
+        written.map_err(|trouble| self.explain(trouble))
+    }
+
+    /// There will be no more: waits until the object is stored.
+    pub(crate) async fn finish(&self) -> Result<PutOutcome, Trouble> {
+        let mut state = self.state.lock().await;
+        let mut unless_done = Interrupted { feed: Some(self) };
+        let sent = state.send_gathered().await;
+        state.sender = None;
+        let ended = state.end().await;
+        unless_done.feed = None;
+        sent.and(ended).map_err(|trouble| self.explain(trouble))
+    }
+
+    /// Ends it without an object; waits until the server has no parts of it any more.
+    pub(crate) async fn abort(&self) -> Result<(), Trouble> {
+        self.aborting.cancel();
+        let mut state = self.state.lock().await;
+        state.gathered = Vec::new();
+        state.sender = None;
+        match state.end().await {
+            // Parts are left that the server would not remove.
+            Err(Trouble::Engine(error)) if error.upload_id().is_some() => Err(Trouble::Engine(error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends it without an object, without waiting.
+    pub(crate) fn abandon(&self) {
+        self.aborting.cancel();
+    }
+}
+
+/// Ends the upload when whoever waits for its end is stopped: the engine asks for no more bytes then, so
+/// that it would go on.
+struct Interrupted<'a> {
+    feed: Option<&'a Feed>,
+}
+
+impl Drop for Interrupted<'_> {
+    fn drop(&mut self) {
+        if let Some(feed) = self.feed {
+            feed.aborting.cancel();
+            feed.task.abort();
+        }
+    }
+}
+
+/// An upload under way; dropped before it has ended, it is stopped and aborted.
+pub(crate) struct Upload {
+    pub(crate) feed: Feed,
+    pub(crate) live: Arc<Live>,
+}
+
+impl Upload {
+    /// Begins to wait for bytes: nothing is sent before there are some, or the end.
+    pub(crate) fn begin(live: &Arc<Live>, put: Put) -> PyResult<Upload> {
+        let threads = runtime::threads()?;
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let (tell, outcome) = oneshot::channel();
+        let aborting = CancellationToken::new();
+        let chunks = Chunks { receiver, aborting: Box::pin(aborting.clone().cancelled_owned()) };
+        let task = threads.spawn(live.stopping(threads), async move {
+            // Where nobody waits any more, nobody misses it.
+            let _ = tell.send(put.stream(chunks).await);
+        });
+        let outcome = Outcome::Running(outcome);
+        let state = State { gathered: Vec::with_capacity(CHUNK), sender: Some(sender), outcome };
+        let feed = Feed { state: Arc::new(tokio::sync::Mutex::new(state)), aborting, task };
+        Ok(Upload { feed, live: Arc::clone(live) })
+    }
+
+    /// Takes a piece without waiting, if it is small and there is room.
+    pub(crate) fn take_at_once(&self, py: Python<'_>, piece: &Shared) -> bool {
+        let taken = piece.as_ref().len() < CHUNK
+            && !self.feed.aborting.is_cancelled()
+            && self.feed.state.try_lock().is_ok_and(|mut state| state.take_at_once(piece.as_ref()));
+        memory::sweep(py);
+        taken
+    }
+
+    /// Takes a piece, and waits while too much is unsent.
+    pub(crate) fn take(&self, py: Python<'_>, piece: Shared, awaitable: bool) -> PyResult<Py<PyAny>> {
+        let length = piece.as_ref().len();
+        let feed = self.feed.clone();
+        let future = async move { Ok(feed.write(piece).await) };
+        let finish = move |py: Python<'_>, written: Result<(), Trouble>| {
+            memory::sweep(py);
+            written.map_err(|trouble| trouble.raise(py))?;
+            Ok(length.into_pyobject(py)?.into_any().unbind())
+        };
+        Call { future, finish, watch: None }.run(py, &self.live, awaitable)
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        // Of one that has ended this does nothing.
+        self.feed.task.abort();
+    }
+}

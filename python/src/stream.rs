@@ -1,0 +1,552 @@
+//! A GET in order, fetched ahead of whoever reads it: parts one after another, or a file to read.
+//!
+//! Owns: the engine's stream, behind a lock that one call at a time holds, so that threads and tasks
+//! that share a stream take turns. A part stays in the flow until the interpreter has taken it: a read
+//! that was stopped (Ctrl-C, a cancelled task) has lost nothing. Only where it was longer than
+//! [`AT_ONCE`] and had handed on some already can it not be put back; the stream then says so, and
+//! never goes on behind a gap.
+//!
+//! Iterating hands on the memory where a part landed. `read` and `readinto` copy once, from there to
+//! where the caller wants them. The end is compared with the object's checksum, also where a read asked
+//! for no byte more than there are.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyType};
+use tokio::sync::OwnedMutexGuard;
+use tokio_util::sync::CancellationToken;
+use wirespeed::{Error, ObjectStream};
+
+use crate::buffer::Buffer;
+use crate::call::Call;
+use crate::client::{Live, Verbs};
+use crate::errors;
+use crate::fork::Inherited;
+use crate::info::ObjectInfo;
+use crate::location::{Location, Wanted};
+use crate::memory::{Lent, NewBytes};
+use crate::options::ReadOptions;
+use crate::{aio, get, memory, runtime};
+
+/// A read of no more than this takes all of it in one step, when all of it has landed.
+const AT_ONCE: usize = 16 << 20;
+
+/// What has landed and is no longer than this is copied without leaving the interpreter.
+const COPY_HERE: usize = 256 << 10;
+
+/// Why nothing more comes of a stream.
+#[derive(Clone)]
+enum Trouble {
+    Engine(Arc<Error>),
+    Closed,
+    /// A read was stopped that had handed on some of its bytes.
+    Torn,
+}
+
+impl Trouble {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        match self {
+            Trouble::Engine(error) => errors::from_engine(py, error),
+            Trouble::Closed => errors::config("the stream is closed; open another"),
+            Trouble::Torn => errors::cancelled(
+                "an earlier read of this stream was stopped after it had taken some bytes, which are lost; open \
+                 another stream, with range=(tell(), None) to go on where the last complete read ended",
+            ),
+        }
+    }
+}
+
+/// Parts that have landed, and the source of more.
+struct Flow {
+    stream: Option<ObjectStream>,
+    landed: VecDeque<wirespeed::Buffer>,
+    /// Bytes that have left the flow.
+    taken: u64,
+    trouble: Option<Trouble>,
+}
+
+impl Flow {
+    fn waiting(&self) -> usize {
+        self.landed.iter().map(|part| part.len()).sum()
+    }
+
+    /// Waits for one more part; `false` at the end.
+    async fn fetch(&mut self, info: &Mutex<wirespeed::ObjectInfo>) -> Result<bool, Trouble> {
+        if let Some(trouble) = &self.trouble {
+            return Err(trouble.clone());
+        }
+        let Some(stream) = &mut self.stream else { return Ok(false) };
+        match stream.next().await {
+            Some(Ok(part)) => self.landed.push_back(part),
+            Some(Err(error)) => {
+                let trouble = Trouble::Engine(Arc::new(error));
+                self.trouble = Some(trouble.clone());
+                self.stream = None;
+                return Err(trouble);
+            }
+            None => {
+                *info.lock().unwrap_or_else(PoisonError::into_inner) = stream.info().clone();
+                self.stream = None;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Copies what has landed, as far as there is room.
+    fn copy(&mut self, mut into: &mut [u8]) -> usize {
+        let room = into.len();
+        while !into.is_empty()
+            && let Some(part) = self.landed.pop_front()
+        {
+            let length = part.len().min(into.len());
+            let (front, rest) = into.split_at_mut(length);
+            front.copy_from_slice(&part[..length]);
+            into = rest;
+            if length < part.len() {
+                self.landed.push_front(part.slice(length..));
+            }
+        }
+        let copied = room - into.len();
+        self.taken += copied as u64;
+        copied
+    }
+}
+
+/// One call's turn with the flow, and what it has taken but not yet handed over.
+struct Turn {
+    flow: OwnedMutexGuard<Flow>,
+    undelivered: usize,
+}
+
+impl Turn {
+    fn deliver(mut self, shared: &Shared) {
+        shared.position.fetch_add(self.undelivered as u64, Ordering::Relaxed);
+        self.undelivered = 0;
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.undelivered > 0 && self.flow.trouble.is_none() {
+            self.flow.trouble = Some(Trouble::Torn);
+        }
+    }
+}
+
+struct Shared {
+    flow: Arc<tokio::sync::Mutex<Flow>>,
+    info: Mutex<wirespeed::ObjectInfo>,
+    length: u64,
+    /// Bytes that the caller has.
+    position: AtomicU64,
+    closing: CancellationToken,
+}
+
+impl Shared {
+    async fn turn(&self) -> Turn {
+        Turn { flow: Arc::clone(&self.flow).lock_owned().await, undelivered: 0 }
+    }
+
+    /// Waits until the next part has landed, where one is left.
+    async fn part(&self) -> Result<Turn, Trouble> {
+        let mut turn = self.turn().await;
+        if turn.flow.landed.is_empty() {
+            turn.flow.fetch(&self.info).await?;
+        }
+        Ok(turn)
+    }
+
+    async fn fill(&self, into: &mut [u8]) -> Result<Turn, Trouble> {
+        let mut turn = self.turn().await;
+        if let Some(trouble) = &turn.flow.trouble {
+            return Err(trouble.clone());
+        }
+        while turn.undelivered < into.len() {
+            let rest = &mut into[turn.undelivered..];
+            while turn.flow.waiting() < rest.len().min(AT_ONCE) {
+                if !turn.flow.fetch(&self.info).await? {
+                    break;
+                }
+            }
+            let copied = turn.flow.copy(rest);
+            if copied == 0 {
+                break;
+            }
+            turn.undelivered += copied;
+        }
+        if turn.flow.taken == self.length {
+            // Nobody may ask again: whether the whole is right is said here.
+            turn.flow.fetch(&self.info).await?;
+        }
+        Ok(turn)
+    }
+
+    /// As `work` ends, unless the stream is closed before.
+    async fn unless_closed<T>(&self, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+        tokio::select! {
+            biased;
+            () = self.closing.cancelled() => Err(Trouble::Closed),
+            done = work => done,
+        }
+    }
+}
+
+/// What belongs to the process that opened the stream.
+struct Held {
+    shared: Arc<Shared>,
+    live: Arc<Live>,
+}
+
+impl Held {
+    /// Stops what is in flight and lets go of what has landed.
+    fn end(&self) {
+        self.shared.closing.cancel();
+        let flow = Arc::clone(&self.shared.flow);
+        // Without threads there is nothing in flight.
+        if let Ok(threads) = runtime::threads() {
+            threads.handle().spawn(async move {
+                let mut flow = flow.lock().await;
+                flow.stream = None;
+                flow.landed.clear();
+            });
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What both views of a stream do.
+struct Reading {
+    held: Inherited<Held>,
+    closed: AtomicBool,
+    awaitable: bool,
+}
+
+impl Reading {
+    fn new(live: Arc<Live>, stream: ObjectStream, awaitable: bool) -> Reading {
+        let info = Mutex::new(stream.info().clone());
+        let length = stream.length();
+        let flow = Flow { stream: Some(stream), landed: VecDeque::new(), taken: 0, trouble: None };
+        let shared = Shared {
+            flow: Arc::new(tokio::sync::Mutex::new(flow)),
+            info,
+            length,
+            position: AtomicU64::new(0),
+            closing: CancellationToken::new(),
+        };
+        let held = Inherited::new(Held { shared: Arc::new(shared), live });
+        Reading { held, closed: AtomicBool::new(false), awaitable }
+    }
+
+    fn held(&self) -> PyResult<&Held> {
+        self.held.get().ok_or_else(|| errors::inherited("stream"))
+    }
+
+    fn next(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let held = self.held()?;
+        let shared = Arc::clone(&held.shared);
+        let future = async move {
+            let part = shared.unless_closed(shared.part()).await;
+            Ok((shared, part))
+        };
+        let awaitable = self.awaitable;
+        let finish = move |py: Python<'_>, (shared, part): (Arc<Shared>, Result<Turn, Trouble>)| {
+            let mut turn = part.map_err(|trouble| trouble.raise(py))?;
+            let Some(part) = turn.flow.landed.pop_front() else {
+                return Err(match awaitable {
+                    true => PyStopAsyncIteration::new_err(()),
+                    false => PyStopIteration::new_err(()),
+                });
+            };
+            turn.flow.taken += part.len() as u64;
+            turn.undelivered = part.len();
+            turn.deliver(&shared);
+            Ok(Py::new(py, Buffer::of_part(part))?.into_any())
+        };
+        Call { future, finish, watch: None }.run(py, &held.live, self.awaitable)
+    }
+
+    fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Py<PyAny>> {
+        let shared = &self.held()?.shared;
+        let left = shared.length - shared.position.load(Ordering::Relaxed).min(shared.length);
+        let size = size.and_then(|size| u64::try_from(size).ok()).map_or(left, |size| size.min(left));
+        let size = usize::try_from(size).map_err(|_| errors::config("more bytes than an object can have"))?;
+        self.fill(py, NewBytes::new(py, size)?, |py, bytes, filled| {
+            Ok::<Py<PyBytes>, PyErr>(bytes.finish(py, filled)).map(Py::into_any)
+        })
+    }
+
+    fn readinto(&self, py: Python<'_>, destination: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        self.fill(py, Lent::new(destination)?, |py, lent, filled| {
+            lent.release(py);
+            Ok(filled.into_pyobject(py)?.into_any().unbind())
+        })
+    }
+
+    fn fill<B: AsMut<[u8]> + Send + 'static>(
+        &self,
+        py: Python<'_>,
+        mut into: B,
+        finish: impl FnOnce(Python<'_>, B, u64) -> PyResult<Py<PyAny>> + Send + 'static,
+    ) -> PyResult<Py<PyAny>> {
+        let held = self.held()?;
+        let shared = &held.shared;
+        if shared.closing.is_cancelled() {
+            return Err(Trouble::Closed.raise(py));
+        }
+        let room = into.as_mut().len();
+        if !self.awaitable
+            && room <= COPY_HERE
+            && let Ok(mut flow) = Arc::clone(&shared.flow).try_lock_owned()
+            && flow.waiting() >= room
+            && flow.taken + (room as u64) < shared.length
+            && flow.trouble.is_none()
+        {
+            let undelivered = flow.copy(into.as_mut());
+            Turn { flow, undelivered }.deliver(shared);
+            return finish(py, into, undelivered as u64);
+        }
+        let shared = Arc::clone(shared);
+        let future = async move {
+            let filled = shared.unless_closed(shared.fill(into.as_mut())).await;
+            Ok((shared, into, filled))
+        };
+        let finish = move |py: Python<'_>, (shared, into, filled): (Arc<Shared>, B, Result<Turn, Trouble>)| {
+            let turn = match filled {
+                Ok(turn) => turn,
+                Err(trouble) => {
+                    drop(into);
+                    memory::sweep(py);
+                    return Err(trouble.raise(py));
+                }
+            };
+            let filled = turn.undelivered as u64;
+            turn.deliver(&shared);
+            finish(py, into, filled)
+        };
+        Call { future, finish, watch: None }.run(py, &held.live, self.awaitable)
+    }
+
+    fn info(&self) -> ObjectInfo {
+        let info = self.held.read_only().shared.info.lock();
+        ObjectInfo::from(info.unwrap_or_else(PoisonError::into_inner).clone())
+    }
+
+    fn length(&self) -> u64 {
+        self.held.read_only().shared.length
+    }
+
+    fn tell(&self) -> u64 {
+        self.held.read_only().shared.position.load(Ordering::Relaxed)
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    fn close(&self) {
+        if !self.closed.swap(true, Ordering::Relaxed)
+            && let Some(held) = self.held.get()
+        {
+            held.end();
+        }
+    }
+
+    fn describe(&self, name: &str) -> String {
+        let state = if self.is_closed() { ", closed" } else { "" };
+        format!("<wirespeed.{name} at {} of {} bytes{state}>", self.tell(), self.length())
+    }
+}
+
+/// An object in order, fetched ahead: iterate over its parts (`Buffer`), or read it as a file.
+///
+/// Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed. Threads
+/// that share a stream take turns. Dropped or closed, it stops what is in flight. It is not seekable:
+/// ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)`` text.
+#[pyclass(frozen, weakref, module = "wirespeed")]
+pub(crate) struct Stream(Reading);
+
+/// As `Stream`, for ``async for`` and ``await``.
+#[pyclass(frozen, weakref, module = "wirespeed")]
+pub(crate) struct AsyncStream(Reading);
+
+macro_rules! both {
+    ($name:ident, $text:literal) => {
+        #[pymethods]
+        impl $name {
+            /// What the server says of the object; when the stream has ended, also whether its bytes agreed
+            /// with its checksum.
+            #[getter]
+            fn info(&self) -> ObjectInfo {
+                self.0.info()
+            }
+
+            /// Bytes that the whole stream has.
+            #[getter]
+            fn length(&self) -> u64 {
+                self.0.length()
+            }
+
+            /// Reads `size` bytes, fewer only at the end; all that are left without a size, or with a negative
+            /// one. One copy: from where they landed into the new ``bytes``.
+            #[pyo3(signature = (size=-1, /))]
+            fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Py<PyAny>> {
+                self.0.read(py, size)
+            }
+
+            /// Fills a writable buffer, less of it only at the end, and returns how many bytes that took. One
+            /// copy: from where they landed.
+            #[pyo3(signature = (destination, /))]
+            fn readinto(&self, py: Python<'_>, destination: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                self.0.readinto(py, destination)
+            }
+
+            /// Bytes that have been read.
+            fn tell(&self) -> u64 {
+                self.0.tell()
+            }
+
+            /// Whether it is closed.
+            #[getter]
+            fn closed(&self) -> bool {
+                self.0.is_closed()
+            }
+
+            /// Stops what is in flight. Reading on is an error; closing again is none.
+            fn close(&self) {
+                self.0.close();
+            }
+
+            fn __repr__(&self) -> String {
+                self.0.describe($text)
+            }
+        }
+    };
+}
+
+both!(Stream, "Stream");
+both!(AsyncStream, "AsyncStream");
+
+#[pymethods]
+impl Stream {
+    /// Always true, as `io` asks.
+    fn readable(&self) -> bool {
+        true
+    }
+
+    /// Always false, as `io` asks.
+    fn writable(&self) -> bool {
+        false
+    }
+
+    /// Always false: open another stream with ``range=`` to read elsewhere.
+    fn seekable(&self) -> bool {
+        false
+    }
+
+    /// Does nothing, as `io` asks of what is read.
+    fn flush(&self) {}
+
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.0.next(py)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(
+        &self,
+        kind: Option<&Bound<'_, PyType>>,
+        error: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) {
+        let _ = (kind, error, traceback);
+        self.0.close();
+    }
+}
+
+#[pymethods]
+impl AsyncStream {
+    fn __aiter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.0.next(py)
+    }
+
+    fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        aio::ready(slf.py(), slf.as_any().clone().unbind())
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __aexit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<&Bound<'_, PyType>>,
+        error: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        let _ = (kind, error, traceback);
+        self.0.close();
+        aio::ready(py, py.None())
+    }
+}
+
+#[pymethods]
+impl Verbs {
+    /// Opens an object to be read in order; returns when the server has answered.
+    ///
+    /// Parts are fetched ahead of the reader: `window` bytes of them at most, at least 128 KiB, a
+    /// quarter of the client's memory where none is given. What went wrong is raised where the bytes
+    /// would have come, a checksum that does not agree at the end.
+    ///
+    /// `range`, `verify` and the options are those of `get`, and so is what it raises.
+    #[pyo3(signature = (r#where, *, bucket=None, range=None, window=None, verify=None, **options))]
+    fn stream(
+        &self,
+        py: Python<'_>,
+        r#where: &Bound<'_, PyAny>,
+        bucket: Option<&str>,
+        range: Option<&Bound<'_, PyAny>>,
+        window: Option<u64>,
+        verify: Option<bool>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let location = Location::object(r#where, bucket)?;
+        let wanted = Wanted::parse(range)?;
+        let options = ReadOptions::parse(options)?;
+        let live = self.live(py)?;
+        let mut get = get::request(&live.engine, location, wanted, options);
+        if let Some(window) = window {
+            get = get.window(window);
+        }
+        if let Some(verify) = verify {
+            get = get.verify(verify);
+        }
+        let (awaitable, owner) = (self.awaitable, Arc::clone(&live));
+        let finish = move |py: Python<'_>, stream| {
+            let reading = Reading::new(owner, stream, awaitable);
+            Ok(match awaitable {
+                true => Py::new(py, AsyncStream(reading))?.into_any(),
+                false => Py::new(py, Stream(reading))?.into_any(),
+            })
+        };
+        Call { future: get.stream(), finish, watch: None }.run(py, &live, self.awaitable)
+    }
+}

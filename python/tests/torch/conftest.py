@@ -40,8 +40,8 @@ def client(endpoint: servers.Server) -> Iterator[wirespeed.Client]:
 
 
 @pytest.fixture
-def bucket(client: wirespeed.Client) -> str:
+def bucket(endpoint: servers.Server) -> str:
     """``s3://`` and the name of an empty bucket."""
     name = f"b-{uuid.uuid4().hex[:16]}"
-    client.create_bucket(name)
+    endpoint.boto3().create_bucket(Bucket=name)
     return f"s3://{name}"

@@ -15,6 +15,7 @@ import torch
 
 import wirespeed
 from wirespeed.torch import CorruptDataError, load, save
+from wirespeed.torch.archive import data_offset, read_directory
 
 MIB = 1 << 20
 
@@ -73,9 +74,9 @@ def same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and one == other
 
 
-def both(uri: str, client: wirespeed.Client, **keywords: Any) -> tuple[Any, Any]:
-    theirs = torch.load(io.BytesIO(client.get(uri, as_bytes=True)), **keywords)
-    return load(uri, client=client, **keywords), theirs
+def both(uri: str, client: wirespeed.Client) -> tuple[Any, Any]:
+    theirs = torch.load(io.BytesIO(client.get(uri, as_bytes=True)), weights_only=False)
+    return load(uri, client=client), theirs
 
 
 @pytest.mark.parametrize("weights_only", [True, False])
@@ -85,7 +86,7 @@ def test_what_is_saved_is_loaded_as_torch_loads_it(
 ) -> None:
     save(contents(), f"{bucket}/c.pt", client=client)
     ours = load(f"{bucket}/c.pt", weights_only=weights_only, verify=verify, client=client)
-    theirs = torch.load(io.BytesIO(client.get(f"{bucket}/c.pt", as_bytes=True)))
+    theirs = torch.load(io.BytesIO(client.get(f"{bucket}/c.pt", as_bytes=True)), weights_only=False)
     assert same(ours, theirs)
     assert ours["parameter"] is ours["again"]
     assert len({one.storage().data_ptr() for one in ours["shared"]}) == 1
@@ -94,12 +95,33 @@ def test_what_is_saved_is_loaded_as_torch_loads_it(
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
-def test_checkpoints_of_every_pickle_protocol_are_read(
+def test_checkpoints_of_torch_and_of_ours_read_alike_whoever_reads_them(
     protocol: int, bucket: str, client: wirespeed.Client
 ) -> None:
-    save(contents(), f"{bucket}/c.pt", client=client, pickle_protocol=protocol)
-    ours, theirs = both(f"{bucket}/c.pt", client)
-    assert same(ours, theirs)
+    saved, out = contents(), io.BytesIO()
+    torch.save(saved, out, pickle_protocol=protocol)
+    client.put(f"{bucket}/theirs.pt", out.getvalue())
+    save(saved, f"{bucket}/ours.pt", client=client, pickle_protocol=protocol)
+    read = [one for name in ("ours.pt", "theirs.pt") for one in both(f"{bucket}/{name}", client)]
+    assert all(same(one, read[0]) for one in read[1:])
+
+
+def test_records_are_aligned_where_torch_aligns_them(bucket: str, client: wirespeed.Client) -> None:
+    save(contents(), f"{bucket}/c.pt", client=client)
+    data = client.get(f"{bucket}/c.pt", as_bytes=True)
+    reader = torch._C.PyTorchFileReader(io.BytesIO(data))
+    names = [name for name in reader.get_all_records() if name.startswith("data/")]
+    assert len(names) > 10
+    records = read_directory("", len(data), lambda start, end: data[start:end])
+    offsets = [data_offset(records[f"archive/{name}"]) for name in names]
+    assert all(offset is not None and offset % 64 == 0 for offset in offsets)
+
+
+def test_one_storage_of_two_types_is_refused(bucket: str, client: wirespeed.Client) -> None:
+    base = torch.zeros(8)
+    with pytest.raises(ValueError, match="clone"):
+        save([base, base.view(torch.int32)], f"{bucket}/c.pt", client=client)
+    assert not client.exists(f"{bucket}/c.pt")
 
 
 def test_an_optimizer_and_its_model_come_back(bucket: str, client: wirespeed.Client) -> None:
@@ -208,7 +230,9 @@ def test_a_checkpoint_that_was_packed_again_is_read_by_its_headers(
             target.writestr(name, source.read(name))
     client.put(f"{bucket}/c.pt", out.getvalue())
     saved.seek(0)
-    assert same(load(f"{bucket}/c.pt", client=client, verify=True), torch.load(saved))
+    assert same(
+        load(f"{bucket}/c.pt", client=client, verify=True), torch.load(saved, weights_only=False)
+    )
 
 
 def test_a_compressed_archive_is_refused(bucket: str, client: wirespeed.Client) -> None:
@@ -226,12 +250,9 @@ def test_a_compressed_archive_is_refused(bucket: str, client: wirespeed.Client) 
 
 
 def test_a_checkpoint_of_the_old_format_is_read(bucket: str, client: wirespeed.Client) -> None:
-    save(
-        {"a": torch.arange(5)},
-        f"{bucket}/c.pt",
-        client=client,
-        _use_new_zipfile_serialization=False,
-    )
+    out = io.BytesIO()
+    torch.save({"a": torch.arange(5)}, out, _use_new_zipfile_serialization=False)
+    client.put(f"{bucket}/c.pt", out.getvalue())
     assert torch.equal(load(f"{bucket}/c.pt", client=client)["a"], torch.arange(5))
 
 

@@ -20,12 +20,13 @@ except ImportError as error:
         " or the build of torch that suits this machine (https://pytorch.org/get-started/locally/)"
     ) from error
 
-from wirespeed.torch.checkpoint import load, save
 from wirespeed.torch.datasets import S3IterableDataset, S3MapDataset, S3Object
 from wirespeed.torch.errors import CorruptDataError
 from wirespeed.torch.loader import ResumableDataLoader
+from wirespeed.torch.loading import load
 from wirespeed.torch.objects import ObjectList
 from wirespeed.torch.safetensors import load_safetensors, save_safetensors
+from wirespeed.torch.saving import save
 from wirespeed.torch.staging import CudaCopier, DeviceCopier
 from wirespeed.torch.tar_datasets import S3TarDataset, S3TarMapDataset, TarIndex, TarSample
 

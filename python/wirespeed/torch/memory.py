@@ -40,6 +40,28 @@ def untyped(tensor: torch.Tensor) -> torch.UntypedStorage:
     return tensor.storage().untyped()  # torch 1.13
 
 
+def untyped_of(storage: torch.TypedStorage) -> torch.UntypedStorage:
+    """The storage without its type."""
+    # torch 2 warns of `untyped()`, 1.13 has nothing else.
+    found = getattr(storage, "_untyped_storage", None)
+    return storage.untyped() if found is None else found
+
+
+def bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
+    """A storage as flat bytes, not copied."""
+    return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def address_of(storage: torch.UntypedStorage) -> int:
+    """What two views of one storage have in common, even of an empty one."""
+    return getattr(storage, "_cdata")  # noqa: B009
+
+
+def element_size(dtype: torch.dtype) -> int:
+    """Bytes of one element."""
+    return torch.empty(0, dtype=dtype).element_size()
+
+
 def typed(storage: torch.UntypedStorage, dtype: torch.dtype) -> torch.TypedStorage:
     """A storage with the element type under which a checkpoint mentions it."""
     # torch 2 warns of typed storages unless told that it is asked from within.

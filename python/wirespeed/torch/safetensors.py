@@ -19,7 +19,7 @@ import torch
 from wirespeed import Client, PutResult
 from wirespeed.torch.errors import CorruptDataError
 from wirespeed.torch.landing import Extent, Remote, land
-from wirespeed.torch.memory import allocate, as_dtype, require_little_endian, view_of
+from wirespeed.torch.memory import allocate, as_dtype, element_size, require_little_endian, view_of
 from wirespeed.torch.objects import client_or_default
 from wirespeed.torch.staging import CudaCopier, DeviceCopier, stage
 
@@ -232,7 +232,7 @@ def _runs(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
             or run[0].end - run[0].start > _SMALL
             or entry.end - run[0].start > _LONGEST_RUN
             # Seen as its type, a tensor must begin at a multiple of its elements' size.
-            or (entry.start - run[0].start) % _element_size(entry.dtype)
+            or (entry.start - run[0].start) % element_size(entry.dtype)
         )
         if begins and run:
             yield run
@@ -261,7 +261,7 @@ def _entry(uri: str, name: str, described: Any, begin: int) -> Entry:
             f"tensor {name!r} is of type {dtype!r}, which torch {torch.__version__} does not have",
         )
     kind = _DTYPES[dtype]
-    nbytes = _element_size(kind)
+    nbytes = element_size(kind)
     for length in shape:
         nbytes *= length
     start, end = offsets
@@ -293,7 +293,3 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a name is there twice")
     return found
-
-
-def _element_size(dtype: torch.dtype) -> int:
-    return torch.empty(0, dtype=dtype).element_size()

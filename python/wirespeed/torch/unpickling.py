@@ -19,6 +19,8 @@ from typing import Any, ClassVar, NamedTuple, cast
 import torch
 import torch.nn
 
+from wirespeed.torch.memory import element_size
+
 _ENCODING = "utf-8"
 # Where torch keeps what its pickles name. Which of these it has depends on its version.
 _rebuilding: Any = importlib.import_module("torch._utils")
@@ -68,6 +70,14 @@ def _storage_kind(module: str, name: str) -> StorageKind | None:
     return StorageKind(getattr(torch, _KINDS[name]))
 
 
+def name_of_kind(dtype: torch.dtype) -> str:
+    """The storage class that stands for an element type; raises `ValueError` if there is none."""
+    for kind, name in _KINDS.items():
+        if kind != "UntypedStorage" and getattr(torch, name) == dtype:
+            return kind
+    raise ValueError(f"checkpoints have no storage of {dtype}")
+
+
 def parse_storage_id(saved: Any) -> StorageId:
     """What a persistent id of a checkpoint says; raises `pickle.UnpicklingError` if it is none."""
     fields = cast("tuple[Any, ...]", saved) if isinstance(saved, tuple) else ()
@@ -82,8 +92,7 @@ def parse_storage_id(saved: Any) -> StorageId:
         and numel >= 0
     ):
         raise pickle.UnpicklingError("the persistent id of a storage is damaged")
-    element = torch.empty(0, dtype=kind.dtype).element_size() if numel else 0
-    return StorageId(key, location, kind.dtype, numel * element)
+    return StorageId(key, location, kind.dtype, numel * element_size(kind.dtype))
 
 
 class _Inert:

@@ -1,4 +1,4 @@
-"""torch's checkpoints: `torch.save` straight into an upload, and back straight into tensors.
+"""Reading a checkpoint: each storage straight from S3 into its memory.
 
 Loading reads the zip archive's directory and its pickle, allocates the storages that the pickle
 names, and has one call into the engine bring each record to its storage; then the pickle is read
@@ -12,11 +12,11 @@ import io
 import pickle
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from wirespeed import Client, PutResult
+from wirespeed import Client
 from wirespeed.torch.archive import (
     LOCAL_HEADER,
     Record,
@@ -37,9 +37,6 @@ from wirespeed.torch.unpickling import (
     storages_of,
 )
 
-if TYPE_CHECKING:
-    from wirespeed._wirespeed import Writer
-
 MapLocation = (
     str
     | torch.device
@@ -52,21 +49,6 @@ MapLocation = (
 _TAIL = 512 << 10
 # Records up to this size are fetched together with their neighbours, and copied to their storages.
 _SMALL = 128 << 10
-_WRITE = 32 << 20
-
-
-def save(
-    obj: object, uri: str, *, client: Client | None = None, **keywords: Any
-) -> PutResult | None:
-    """``torch.save(obj, uri)``: the checkpoint goes up as it is written.
-
-    Takes `torch.save`'s keywords. The object appears when all is written; if anything fails there
-    is none. Memory: what the upload has in flight, and with torch 1.13 a copy of the largest
-    storage.
-    """
-    with client_or_default(client).writer(uri) as writer:
-        torch.save(obj, _Sink(writer), **keywords)
-    return writer.result
 
 
 def load(
@@ -118,23 +100,6 @@ def load(
         raise pickle.UnpicklingError(f"{uri} can't be loaded: {error}") from error
     check_sparse_tensors()
     return loaded
-
-
-class _Sink(io.RawIOBase):
-    """An upload as the file that `torch.save` wants."""
-
-    def __init__(self, writer: Writer) -> None:
-        super().__init__()
-        self._writer = writer
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any, /) -> int:
-        view = memoryview(data).cast("B")
-        for at in range(0, len(view), _WRITE):
-            self._writer.write(view[at : at + _WRITE])
-        return len(view)
 
 
 class _Archive:

@@ -68,7 +68,7 @@ check: check-rust check-directions check-python check-types check-prose check-de
 
 .PHONY: extension
 extension: .venv/.stamp | need-rust ## build the Python package into .venv, for trying it out
-	VIRTUAL_ENV=$(VENV) $(VENV)/bin/maturin develop --quiet --locked --manifest-path $(PACKAGE)
+	VIRTUAL_ENV=$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --quiet --locked --manifest-path $(PACKAGE)
 
 # The free-threaded wheel where there is such an interpreter.
 .PHONY: wheels
@@ -79,7 +79,7 @@ wheels: .venv/.stamp $(THREADED)/.installed | need-rust ## build the Python pack
 	    $(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) --out $(DIST) --interpreter $(THREADED)/venv/bin/python
 	$(VENV)/bin/maturin sdist --quiet --manifest-path $(PACKAGE) --out $(DIST)
 	cargo build --locked --bins
-	WIRESPEED_DIST=$(DIST) $(PYTHON) -m pytest --timeout 1200 -s python/tests/packaging
+	PACKAGES=$(DIST) $(PYTHON) -m pytest --timeout 1200 -s python/tests/packaging
 
 .PHONY: faults
 faults: | need-rust ## run the fault suite at length: [SCHEDULES=10000] [FIRST_SEED=1] [RECORD=FILE]

@@ -7,12 +7,14 @@ several test runs live side by side and nothing outside can be reached by mistak
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import secrets
 import socket
 import subprocess
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +68,20 @@ class Server:
             aws_secret_access_key=self.secret_key,
             config=Config(retries={"total_max_attempts": 1}, **config),
         )
+
+    @contextlib.contextmanager
+    def misbehaving(self, *faults: dict[str, object]) -> Iterator[None]:
+        """wirespeed-origin with these faults (docs/origin.md), and without any after."""
+        self._schedule(faults)
+        try:
+            yield
+        finally:
+            self._schedule(())
+
+    def _schedule(self, faults: tuple[dict[str, object], ...]) -> None:
+        schedule = json.dumps({"fault": faults}).encode()
+        with urllib.request.urlopen(f"{self.endpoint}/-/faults", data=schedule):
+            pass
 
 
 def new_keys() -> tuple[str, str]:

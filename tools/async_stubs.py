@@ -52,7 +52,7 @@ def _class_span(source: str, name: str) -> tuple[int, int]:
     raise SystemExit(f"{STUB.name}: there is no class `{name}`")
 
 
-def _verbs(source: str, name: str) -> tuple[int, int]:
+def verbs(source: str, name: str) -> tuple[int, int]:
     """Where the verbs of one class begin and end, between its marks."""
     first, last = _class_span(source, name)
     begin, end = source.find(BEGIN, first, last), source.find(END, first, last)
@@ -81,9 +81,9 @@ def _awaited(verbs: str) -> str:
 
 def generated(source: str) -> str:
     """The stub with `AsyncClient`'s verbs made from `Client`'s."""
-    begin, end = _verbs(source, "Client")
+    begin, end = verbs(source, "Client")
     made = _awaited(source[begin:end])
-    begin, end = _verbs(source, "AsyncClient")
+    begin, end = verbs(source, "AsyncClient")
     # A result that grew may want another line.
     formatter = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(STUB), "-"]
     unformatted = source[:begin] + made + source[end:]

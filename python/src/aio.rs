@@ -175,6 +175,8 @@ pub(crate) fn submit<T: Send + 'static>(
     finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     watch: Option<Watch>,
 ) -> PyResult<Py<PyAny>> {
+    // As in `Call::run_lending`.
+    let work = Box::pin(work);
     let running = running_loop(py)?;
     let inbox = Arc::clone(&mailman(py, &running)?.get().inbox);
     let threads = runtime::threads()?;

@@ -56,6 +56,9 @@ where
     ) -> PyResult<Py<PyAny>> {
         let Call { future, finish, mut watch } = self;
         let settling = lending.clone();
+        // The engine's futures are tens of kilobytes, which every wrapper around one would move and hold
+        // again: enough of them to overflow a thread's stack where nothing is optimised.
+        let future = Box::pin(future);
         let future = async move { settling.settle(future.await).await };
         if awaitable {
             drop(lending);
@@ -89,7 +92,7 @@ fn wait_lending<T: Send + 'static>(
     let threads = runtime::threads()?;
     logging::follow(py)?;
     let (sender, mut receiver) = sync_channel(1);
-    let task = threads.spawn(live.stopping(threads), deliver(future, sender));
+    let task = threads.spawn(live.stopping(threads), deliver(Box::pin(future), sender));
     let look_up = |watch: &mut Option<Watch>| -> PyResult<()> {
         py.check_signals()?;
         logging::pass_on(py)?;

@@ -265,6 +265,8 @@ impl Verbs {
     }
 }
 
+// Rustfmt would indent the signature further each time.
+#[rustfmt::skip]
 macro_rules! view {
     ($name:ident, $awaitable:literal, $doc:literal) => {
         #[doc = $doc]
@@ -275,7 +277,7 @@ macro_rules! view {
         impl $name {
             #[new]
             #[pyo3(signature = (*, access_key_id=None, secret_access_key=None, session_token=None, anonymous=false,
-                                                                        pickle_secrets=false, **settings))]
+                                pickle_secrets=false, **settings))]
             fn new(
                 py: Python<'_>,
                 access_key_id: Option<String>,

@@ -19,7 +19,7 @@ use futures_core::Stream;
 use pyo3::prelude::*;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::sync::CancellationToken;
 use wirespeed::{Error, Put, PutOutcome};
 
 use crate::call::Call;
@@ -58,19 +58,13 @@ impl Trouble {
 }
 
 /// What the engine draws the body from.
-struct Chunks {
-    receiver: mpsc::Receiver<Bytes>,
-    aborting: Pin<Box<WaitForCancellationFutureOwned>>,
-}
+struct Chunks(mpsc::Receiver<Bytes>);
 
 impl Stream for Chunks {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.aborting.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Some(Err(io::Error::other("it was aborted"))));
-        }
-        self.receiver.poll_recv(cx).map(|chunk| chunk.map(Ok))
+        self.0.poll_recv(cx).map(|chunk| chunk.map(Ok))
     }
 }
 
@@ -189,7 +183,6 @@ pub(crate) struct Feed {
 impl Feed {
     fn explain(&self, trouble: Trouble) -> Trouble {
         match trouble {
-            // The engine's words for it are those of a source that cannot be read.
             Trouble::Engine(error) if error.upload_id().is_none() && self.aborting.is_cancelled() => Trouble::Aborted,
             Trouble::Stopped if self.aborting.is_cancelled() => Trouble::Aborted,
             other => other,
@@ -198,6 +191,9 @@ impl Feed {
 
     async fn write(&self, piece: Shared) -> Result<(), Trouble> {
         let mut state = self.state.lock().await;
+        if self.aborting.is_cancelled() {
+            return Err(self.explain(state.why_ended().await));
+        }
         let stopped = self.aborting.clone().drop_guard();
         let written = state.write(piece).await;
         stopped.disarm();
@@ -262,10 +258,10 @@ impl Upload {
         let (sender, receiver) = mpsc::channel(AHEAD);
         let (tell, outcome) = oneshot::channel();
         let aborting = CancellationToken::new();
-        let chunks = Chunks { receiver, aborting: Box::pin(aborting.clone().cancelled_owned()) };
+        let put = put.stop_when(aborting.clone().cancelled_owned());
         let task = threads.spawn(live.stopping(threads), async move {
             // Where nobody waits any more, nobody misses it.
-            let _ = tell.send(put.stream(chunks).await);
+            let _ = tell.send(put.stream(Chunks(receiver)).await);
         });
         let outcome = Outcome::Running(outcome);
         let state = State { gathered: Vec::with_capacity(CHUNK), sender: Some(sender), outcome };

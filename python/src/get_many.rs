@@ -41,6 +41,10 @@ impl OnError {
     }
 }
 
+fn gap(bytes: i64) -> PyResult<u64> {
+    u64::try_from(bytes).map_err(|_| errors::config(format!("max_gap is a number of bytes from 0 on, not {bytes}")))
+}
+
 #[pymethods]
 impl Verbs {
     /// Reads many objects, or ranges of them, in one call.
@@ -69,13 +73,14 @@ impl Verbs {
         into: Option<&Bound<'_, PyAny>>,
         as_bytes: bool,
         as_completed: bool,
-        max_gap: Option<u64>,
+        max_gap: Option<i64>,
         errors: &str,
         verify: Option<bool>,
         progress: Option<Py<PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let on_error = OnError::parse(errors)?;
+        let max_gap = max_gap.map(gap).transpose()?;
         let items = items::parse(items, bucket)?;
         let kind = Kind::of(items.len(), into, as_bytes, max_gap)?;
         let options = ReadOptions::parse(options)?;
@@ -99,12 +104,13 @@ impl Verbs {
         r#where: &Bound<'_, PyAny>,
         ranges: &Bound<'_, PyAny>,
         bucket: Option<&str>,
-        max_gap: u64,
+        max_gap: i64,
         as_bytes: bool,
         progress: Option<Py<PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let Location { bucket, key } = Location::object(r#where, bucket)?;
+        let max_gap = gap(max_gap)?;
         let mut items = Vec::new();
         for range in ranges.try_iter()? {
             let wanted = Wanted::parse(Some(&range?))?;

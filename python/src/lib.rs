@@ -9,10 +9,17 @@
 //! The module declares that it does not need the global interpreter lock. All its classes are frozen.
 //! Subinterpreters are refused by PyO3 at import.
 
+// A verb's keywords are its arguments.
+#![allow(clippy::too_many_arguments)]
+
 mod aio;
+mod bucket;
 mod buffer;
 mod call;
 mod client;
+mod columns;
+mod copy;
+mod delete;
 mod dlpack;
 mod errors;
 mod feed;
@@ -21,10 +28,13 @@ mod get;
 mod get_many;
 mod head;
 mod info;
+mod list;
 mod location;
 mod logging;
 mod memory;
 mod options;
+mod page;
+mod presign;
 mod progress;
 mod put;
 mod runtime;
@@ -38,13 +48,23 @@ mod _wirespeed {
     use pyo3::prelude::*;
 
     #[pymodule_export]
+    use crate::bucket::BucketInfo;
+    #[pymodule_export]
     use crate::buffer::Buffer;
     #[pymodule_export]
     use crate::client::{AsyncClient, Client};
     #[pymodule_export]
+    use crate::copy::CopyResult;
+    #[pymodule_export]
+    use crate::delete::{DeleteFailure, DeleteResult};
+    #[pymodule_export]
     use crate::get_many::{AsyncCompletions, Completions};
     #[pymodule_export]
     use crate::info::{ObjectInfo, PutResult};
+    #[pymodule_export]
+    use crate::list::{AsyncListing, Listing};
+    #[pymodule_export]
+    use crate::page::{ListedObject, Page};
     #[pymodule_export]
     use crate::progress::Snapshot;
     #[pymodule_export]

@@ -4,9 +4,10 @@
 //! destination (bytearray, numpy array, mmap, shared memory, or a tensor by DLPack), [`Shared`] a
 //! source that is only read, [`NewBytes`] a `bytes` object that nobody has seen yet.
 //!
-//! A hold is let go with the interpreter's lock held. An engine thread that ends with one, because its
-//! call was stopped, puts it on a pile that the next call of anybody clears.
+//! A hold is let go with the interpreter's lock held: at once by a thread of Python's. An engine thread
+//! that ends with one, because its call was stopped, puts it on a pile that whoever waited clears.
 
+use std::ffi::CStr;
 use std::os::raw::c_char;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -85,6 +86,38 @@ impl Memory {
         Ok(Memory { start, length, hold: Some(Hold::View(view)), generation: fork::generation() })
     }
 
+    /// To be written to, unless there are references in it: bytes in their place would be followed.
+    fn writable(object: &Bound<'_, PyAny>) -> PyResult<Memory> {
+        let py = object.py();
+        let (memory, holds_references) = match Memory::view(object, ffi::PyBUF_CONTIG | ffi::PyBUF_FORMAT) {
+            Ok(memory) => {
+                let holds_references = memory.format().is_some_and(names_references);
+                (memory, holds_references)
+            }
+            // Numpy knows no format for some of its types, such as times.
+            Err(_) => {
+                let memory = Memory::view(object, ffi::PyBUF_WRITABLE)?;
+                let dtype = object.getattr_opt(intern!(py, "dtype"))?;
+                let answer = dtype.map(|dtype| dtype.getattr(intern!(py, "hasobject"))?.is_truthy());
+                (memory, answer.transpose()?.unwrap_or(false))
+            }
+        };
+        if holds_references {
+            return Err(PyTypeError::new_err(format!(
+                "this {} holds references to objects, in whose place no bytes may be put; give memory of numbers",
+                kind(object)
+            )));
+        }
+        Ok(memory)
+    }
+
+    /// What the view says of its elements.
+    fn format(&self) -> Option<&CStr> {
+        let Some(Hold::View(view)) = &self.hold else { return None };
+        // SAFETY: null or a string that lives as long as the view.
+        (!view.format.is_null()).then(|| unsafe { CStr::from_ptr(view.format) })
+    }
+
     fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Memory> {
         let py = object.py();
         let refused = |why: &str| PyBufferError::new_err(format!("this {} cannot be filled: {why}", kind(object)));
@@ -120,12 +153,20 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         // In a child the object is the child's own copy, which nobody will miss the release of.
-        if let Some(hold) = self.hold.take()
-            && self.generation == fork::generation()
-        {
+        let Some(hold) = self.hold.take().filter(|_| self.generation == fork::generation()) else { return };
+        // SAFETY: only asks; the engine's threads have no such state.
+        if unsafe { ffi::PyGILState_GetThisThreadState() }.is_null() {
             PILE.push(hold);
+        } else {
+            // Not while the interpreter ends, when nobody is there to miss it.
+            let _ = Python::try_attach(|py| hold.release(py));
         }
     }
+}
+
+/// Whether a format of the buffer protocol has an `O` outside of a field's name.
+fn names_references(format: &CStr) -> bool {
+    format.to_bytes().split(|&byte| byte == b':').step_by(2).any(|types| types.contains(&b'O'))
 }
 
 fn kind(object: &Bound<'_, PyAny>) -> String {
@@ -199,7 +240,10 @@ impl Lent {
         let lent = |memory| Lent { memory, _loan: lending.loan() };
         let py = object.py();
         if is_buffer(object) {
-            return Memory::view(object, ffi::PyBUF_WRITABLE).map(lent).map_err(|error| {
+            return Memory::writable(object).map(lent).map_err(|error| {
+                if error.is_instance_of::<PyTypeError>(py) {
+                    return error;
+                }
                 let what = kind(object);
                 let refusal = PyBufferError::new_err(format!(
                     "this {what} cannot be filled: {}; give writable memory in one piece (a bytearray, a C-contiguous \

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import servers
+
 import wirespeed
 
 

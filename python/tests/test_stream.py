@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+
 import wirespeed
 
 MIB = 1 << 20
@@ -97,7 +98,7 @@ def test_an_empty_object_is_an_empty_stream(verbs, s3, bucket):
     assert verbs.result(verbs.stream(f"s3://{bucket}/empty").read) == b""
 
 
-def test_the_standard_librarys_readers_wrap_a_stream(client, s3, bucket):
+def test_readers_of_the_standard_library_wrap_a_stream(client, s3, bucket):
     text = "".join(f"line {number} ä\n" for number in range(50_000))
     s3.put_object(Bucket=bucket, Key="t", Body=text.encode())
     with client.stream("t", bucket=bucket) as stream:

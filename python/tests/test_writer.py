@@ -16,6 +16,7 @@ import zipfile
 
 import numpy
 import pytest
+
 import wirespeed
 
 MIB = 1 << 20
@@ -40,6 +41,12 @@ def nothing_is_left(s3, bucket):
         time.sleep(0.05)
     uploads = s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
     return (uploads, s3.list_objects_v2(Bucket=bucket)["KeyCount"]) == ([], 0)
+
+
+def write_on(writer):
+    """Writes more than a client would hold."""
+    for _ in range(100):
+        writer.write(PAYLOAD)
 
 
 @pytest.mark.every_store
@@ -68,7 +75,9 @@ def test_what_is_long_goes_out_in_parts_while_it_is_written(small_parts, s3, buc
     with small_parts.writer("k", bucket=bucket) as writer:
         for start in range(0, len(PAYLOAD), 100_000):
             writer.write(PAYLOAD[start : start + 100_000])
-        time.sleep(0.3)
+        deadline = time.monotonic() + 5
+        while stats()["bytes_in"] - before < 2 * PART and time.monotonic() < deadline:
+            time.sleep(0.05)
         assert stats()["bytes_in"] - before >= 2 * PART
         writer.write(b"the end")
     assert writer.result.parts == 3
@@ -127,8 +136,8 @@ def test_python_writes_its_formats_to_it(client, s3, bucket):
         member = tarfile.TarInfo("a")
         member.size = MIB
         tar.addfile(member, io.BytesIO(PAYLOAD))
-    tar = tarfile.open(fileobj=io.BytesIO(stored(s3, bucket, "tar")))
-    assert tar.extractfile("a").read() == PAYLOAD[:MIB]
+    with tarfile.open(fileobj=io.BytesIO(stored(s3, bucket, "tar"))) as tar:
+        assert tar.extractfile("a").read() == PAYLOAD[:MIB]
     with client.writer("npy", bucket=bucket) as writer:
         numpy.save(writer, numpy.arange(10_000))
     assert (numpy.load(io.BytesIO(stored(s3, bucket, "npy"))) == numpy.arange(10_000)).all()
@@ -148,9 +157,15 @@ def test_it_says_what_it_is(client, bucket):
 
 @pytest.mark.parametrize("size", [10, 12 * MIB])
 def test_an_exception_in_the_block_leaves_nothing(small_parts, s3, bucket, size):
-    with pytest.raises(ZeroDivisionError), small_parts.writer("k", bucket=bucket) as writer:
-        writer.write(PAYLOAD[:size])
-        raise ZeroDivisionError
+    writer = small_parts.writer("k", bucket=bucket)
+
+    def use() -> None:
+        with writer:
+            writer.write(PAYLOAD[:size])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        use()
     assert writer.closed
     assert writer.result is None
     assert nothing_is_left(s3, bucket)
@@ -205,8 +220,7 @@ def test_an_upload_that_fails_says_so_at_the_next_write_and_at_close(misbehaving
     client, s3 = misbehaving(fault, part_size=PART, multipart_threshold=PART)
     writer = client.writer("k", bucket="scratch")
     with pytest.raises(PermissionError):
-        for _ in range(100):
-            writer.write(PAYLOAD)
+        write_on(writer)
     with pytest.raises(PermissionError):
         writer.write(b"small")
     with pytest.raises(PermissionError):
@@ -262,18 +276,19 @@ def test_threads_may_write_at_once(small_parts, s3, bucket):
     assert sorted(got[start : start + 300_000] for start in range(0, len(got), 300_000)) == pieces
 
 
-STALL = "action=stall,verb=upload-part"
-
-
 def test_ctrl_c_in_a_write_that_waits_ends_the_upload(misbehaving):
-    client, s3 = misbehaving(
-        STALL, part_size=PART, multipart_threshold=PART, concurrency=1, memory=32 * MIB
-    )
+    fault = "action=stall,verb=upload-part"
+    settings = {"part_size": PART, "multipart_threshold": PART, "memory": 32 * MIB}
+    client, s3 = misbehaving(fault, **settings)
     began = time.monotonic()
-    with pytest.raises(KeyboardInterrupt), client.writer("k", bucket="scratch") as writer:
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
-        for _ in range(100):
-            writer.write(PAYLOAD)
+    writer = client.writer("k", bucket="scratch")
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        write_on(writer)
+    with pytest.raises(wirespeed.CancelledError, match="nothing is stored"):
+        writer.write(b"x")
+    with pytest.raises(wirespeed.CancelledError, match="nothing is stored"):
+        writer.close()
     assert time.monotonic() - began < 3
     assert nothing_is_left(s3, "scratch")
 

@@ -33,25 +33,36 @@ async def each_part(
 ) -> Any:
     """Gives each part to the callback as it lands, in the thread of the event loop."""
     parts = await opening
-    while isinstance(answer := await parts.next(), list):
-        batch = cast(list[tuple[int, memoryview]], answer)
-        while batch:
-            # The view is let go before the next one is asked for: its memory is used again.
-            on_part(*batch.pop(0))
+    try:
+        while isinstance(answer := await parts.next(), list):
+            batch = cast(list[tuple[int, memoryview]], answer)
+            while batch:
+                # The view is let go before the next one is asked for: its memory is used again.
+                on_part(*batch.pop(0))
+            if tell is not None:
+                tell()
         if tell is not None:
             tell()
-    if tell is not None:
-        tell()
-    return answer
+        return answer
+    except BaseException:
+        # Stopped now, not when the last of those who hold the traceback lets go of it.
+        answer = batch = None
+        del opening, parts
+        raise
 
 
 async def gather(batches: _Batches[_T], count: int) -> list[_T | None]:
     """What comes of each item, in the order of the items."""
     outcomes: list[_T | None] = [None] * count
-    while batch := await batches.next_batch():
-        for index, outcome in batch:
-            outcomes[index] = outcome
-    return outcomes
+    try:
+        while batch := await batches.next_batch():
+            for index, outcome in batch:
+                outcomes[index] = outcome
+        return outcomes
+    except BaseException:
+        # As in `each_part`.
+        del batches
+        raise
 
 
 async def value(given: _T) -> _T:

@@ -396,15 +396,16 @@ class AsyncCompletions(Generic[_T]):
 class Stream:
     """An object in order, fetched ahead: iterate over its parts (`Buffer`), or read it as a file.
 
-    Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed. Threads
-    that share a stream take turns. Dropped or closed, it stops what is in flight. It is not seekable:
-    ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)`` text.
+    Iterating copies nothing; `read` and `readinto` copy each byte once, from where it landed.
+    Threads that share a stream take turns. Dropped or closed, it stops what is in flight. It is not
+    seekable: ``io.BufferedReader(stream)`` adds lines and peeking, ``io.TextIOWrapper(stream)``
+    text.
     """
 
     @property
     def info(self) -> ObjectInfo:
-        """What the server says of the object; when the stream has ended, also whether its bytes agreed
-        with its checksum."""
+        """What the server says of the object; when the stream has ended, also whether its bytes
+        agreed with its checksum."""
     @property
     def length(self) -> int:
         """Bytes that the whole stream has."""
@@ -412,8 +413,8 @@ class Stream:
         """Reads `size` bytes, fewer only at the end; all that are left without a size, or with a
         negative one. One copy: from where they landed into the new ``bytes``."""
     def readinto(self, destination: BufferLike, /) -> int:
-        """Fills a writable buffer, less of it only at the end, and returns how many bytes that took.
-        One copy: from where they landed."""
+        """Fills a writable buffer, less of it only at the end, and returns how many that took. One
+        copy: from where they landed."""
     def readable(self) -> Literal[True]: ...
     def writable(self) -> Literal[False]: ...
     def seekable(self) -> Literal[False]: ...
@@ -623,6 +624,7 @@ class Client:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -637,6 +639,7 @@ class Client:
         as_bytes: Literal[False] = False,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -651,6 +654,7 @@ class Client:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -665,6 +669,7 @@ class Client:
         into: None = None,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -679,6 +684,7 @@ class Client:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -693,6 +699,7 @@ class Client:
         as_bytes: Literal[False] = False,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -707,6 +714,7 @@ class Client:
         as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -721,6 +729,7 @@ class Client:
         errors: Literal["return"],
         as_bytes: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -735,6 +744,7 @@ class Client:
         into: None = None,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -749,6 +759,7 @@ class Client:
         errors: Literal["return"],
         into: None = None,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -763,6 +774,7 @@ class Client:
         as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -777,6 +789,7 @@ class Client:
         into: None = None,
         as_bytes: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -959,6 +972,9 @@ class AsyncClient:
         **settings: Unpack[Settings],
     ) -> Self: ...
     @property
+    def blocking(self) -> Client:
+        """The blocking view of this client."""
+    @property
     def settings(self) -> dict[str, str]:
         """What is in effect, by name; no secret is among it."""
     def metrics(self) -> dict[str, int]:
@@ -1034,6 +1050,7 @@ class AsyncClient:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1048,6 +1065,7 @@ class AsyncClient:
         as_bytes: Literal[False] = False,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1062,6 +1080,7 @@ class AsyncClient:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1076,6 +1095,7 @@ class AsyncClient:
         into: None = None,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1090,6 +1110,7 @@ class AsyncClient:
         as_completed: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1104,6 +1125,7 @@ class AsyncClient:
         as_bytes: Literal[False] = False,
         as_completed: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1118,6 +1140,7 @@ class AsyncClient:
         as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1132,6 +1155,7 @@ class AsyncClient:
         errors: Literal["return"],
         as_bytes: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1146,6 +1170,7 @@ class AsyncClient:
         into: None = None,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1160,6 +1185,7 @@ class AsyncClient:
         errors: Literal["return"],
         into: None = None,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1174,6 +1200,7 @@ class AsyncClient:
         as_bytes: Literal[False] = False,
         errors: Literal["raise"] = "raise",
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],
@@ -1188,6 +1215,7 @@ class AsyncClient:
         into: None = None,
         as_bytes: Literal[False] = False,
         bucket: str | None = None,
+        max_gap: int | None = None,
         verify: bool | None = None,
         progress: _OnProgress | None = None,
         **options: Unpack[ReadOptions],

@@ -1,6 +1,7 @@
 //! PUT: an object from memory or from a file, in one request or in parts by its size.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -40,14 +41,19 @@ pub struct Put {
     pub(super) options: PutOptions,
     /// How large an object of unknown length is expected to be.
     pub(super) expected_size: u64,
+    pub(super) stop: Option<Stop>,
 }
+
+/// What ends an upload early when it comes.
+pub(super) type Stop = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 put_methods!(Put, this => this.options);
 
 impl Put {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Put {
         let checksum = engine.config.checksum_algorithm;
-        Put { engine, bucket, key, progress: None, checksum, options: PutOptions::default(), expected_size: 0 }
+        let options = PutOptions::default();
+        Put { engine, bucket, key, progress: None, checksum, options, expected_size: 0, stop: None }
     }
 
     /// The checksum that goes with the bytes, or `None` for none; otherwise as `checksum_algorithm` is

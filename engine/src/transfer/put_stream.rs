@@ -24,7 +24,7 @@ use tracing::Instrument;
 
 use super::multipart::SentPart;
 use super::part::reserve;
-use super::put::{Put, PutOutcome};
+use super::put::{Put, PutOutcome, Stop};
 use super::upload::{Content, Upload};
 use super::workers::lost;
 use crate::buffer::Slot;
@@ -37,6 +37,14 @@ impl Put {
     /// it: without, an upload ends with an error after 7.8 TiB of parts that begin at 8 MiB.
     pub fn expected_size(mut self, bytes: u64) -> Put {
         self.expected_size = bytes;
+        self
+    }
+
+    /// Ends an upload from a stream or a reader when `stop` does, whatever it waits for, until its last part
+    /// is sent: it then fails with [`ErrorKind::Cancelled`] after the server was told to drop its parts. An
+    /// upload whose future is dropped is aborted too, but behind the caller's back.
+    pub fn stop_when(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Put {
+        self.stop = Some(Box::pin(stop));
         self
     }
 
@@ -74,14 +82,15 @@ impl Put {
         self.pour(Reader(source.as_mut())).await
     }
 
-    async fn pour(self, source: impl Source) -> Result<PutOutcome> {
+    async fn pour(mut self, source: impl Source) -> Result<PutOutcome> {
+        let stop = self.stop.take().unwrap_or_else(|| Box::pin(std::future::pending()));
         let subject = self.subject()?;
         let expected_size = self.expected_size;
         // What is sent are pieces of their own; this is what they have in common.
         let upload = self.upload(subject.clone(), Content::Memory(Bytes::new()));
         upload.engine.keep_house();
         let progress = upload.progress.clone();
-        let outcome = Pour { upload, expected_size }.run(source).instrument(subject.span()).await?;
+        let outcome = Pour { upload, expected_size }.run(source, stop).instrument(subject.span()).await?;
         if let Some(progress) = progress {
             progress.add_object();
         }
@@ -159,13 +168,15 @@ struct Pour {
 }
 
 impl Pour {
-    async fn run(self, mut source: impl Source) -> Result<PutOutcome> {
+    async fn run(self, mut source: impl Source, mut stop: Stop) -> Result<PutOutcome> {
         let first_part = self.part_size(0);
         // Below the threshold it is to be one request, so that much is gathered before it is known.
         let threshold = self.upload.engine.config.multipart_threshold;
         let most = (self.upload.engine.config.memory / 4).max(first_part);
         let first = threshold.next_multiple_of(first_part).clamp(first_part, most / first_part * first_part);
-        let (body, is_last) = self.gather(&mut source, first, &mut Sending::new(), &mut Vec::new()).await?;
+        let (mut sending, mut none_sent) = (Sending::new(), Vec::new());
+        let gathering = self.gather(&mut source, first, &mut sending, &mut none_sent);
+        let (body, is_last) = self.unless(&mut stop, gathering).await?;
         let size = body.len() as u64;
         if is_last && matches!(upload_plan(size, first_part, threshold), Ok(UploadPlan::Single { .. })) {
             let (engine, subject) = (Arc::clone(&self.upload.engine), self.upload.subject.clone());
@@ -177,8 +188,8 @@ impl Pour {
         }
         let started = self.upload.start().await?;
         let upload_id: Arc<str> = started.upload_id.as_str().into();
-        let mut sending = Sending::new();
-        let sent = self.send_all(source, (body, is_last), &upload_id, &mut sending).await;
+        let pouring = self.send_all(source, (body, is_last), &upload_id, &mut sending);
+        let sent = self.unless(&mut stop, pouring).await;
         if sent.is_err() {
             // None of them is to write any more when the upload is aborted.
             sending.shutdown().await;
@@ -193,6 +204,15 @@ impl Pour {
                 Ok(outcome)
             }
             Err(error) => Err(started.abort(error).await),
+        }
+    }
+
+    /// As `work` ends, unless it is to be stopped before.
+    async fn unless<T>(&self, stop: &mut Stop, work: impl Future<Output = Result<T>>) -> Result<T> {
+        tokio::select! {
+            biased;
+            () = stop => Err(self.explain(Error::new(ErrorKind::Cancelled, "the upload was stopped"))),
+            done = work => done,
         }
     }
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(scope="session")
 def dist() -> Path:
     """The folder with the wheels and the source distribution."""
-    folder = os.environ.get("WIRESPEED_DIST")
+    folder = os.environ.get("PACKAGES")
     if folder is None:
         pytest.skip("`make wheels` builds what is tested here and says where it is")
     return Path(folder)

@@ -12,9 +12,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 from elftools.elf.elffile import ELFFile
 
+ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
 # What every Linux has: the C library's parts and the compiler's unwinder.
 SYSTEM = re.compile(
@@ -56,10 +56,10 @@ def imported(python: Path) -> dict:
     return min(runs, key=lambda run: run["milliseconds"])
 
 
-def moves_data(python: Path, server, bucket: str) -> None:
+def moves_data(python: Path, store, bucket: str) -> None:
     """An object goes out and comes back with what is installed there."""
-    argv = [python, "-I", "-c", ROUND_TRIP, server.endpoint, bucket]
-    subprocess.run(argv, env=server.environment(), check=True, cwd="/")
+    argv = [python, "-I", "-c", ROUND_TRIP, store.endpoint, bucket]
+    subprocess.run(argv, env=store.environment(), check=True, cwd="/")
 
 
 @pytest.fixture(params=["wheel", "threaded_wheel"])
@@ -125,40 +125,41 @@ def test_a_wheel_has_the_package_its_types_and_the_licence_and_nothing_else(each
     assert any(name.endswith("LICENSE") for name in information)
 
 
-def test_a_wheel_installs_into_a_clean_environment_and_moves_data(wheel, install, server, bucket):
+def test_a_wheel_installs_into_a_clean_environment_and_moves_data(wheel, install, store, bucket):
     python = install(wheel)
     found = imported(python)
     print(f"import wirespeed: {found['milliseconds']} ms")
     assert found["threads"] == 1, "the import starts no thread"
     heavy = {"numpy", "asyncio", "fsspec", "torch", "pyarrow", "ssl", "importlib_metadata"}
     assert heavy.isdisjoint(found["modules"]), "the import brings in what only some need"
-    moves_data(python, server, bucket)
+    moves_data(python, store, bucket)
 
 
-def test_the_free_threaded_wheel_leaves_the_gil_off(threaded_wheel, install, server, bucket):
+def test_the_free_threaded_wheel_leaves_the_gil_off(threaded_wheel, install, store, bucket):
     base = ROOT / ".tools" / "python3.13t" / "venv" / "bin" / "python"
     python = install(threaded_wheel, base)
     found = imported(python)
     assert not found["gil"]
     assert found["threads"] == 1
-    moves_data(python, server, bucket)
+    moves_data(python, store, bucket)
 
 
 def test_the_source_distribution_has_the_engine_and_no_other_program(sdist):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert "engine/src/lib.rs" in names
-    assert "python/wirespeed/__init__.py" in names
+    assert "python/src/lib.rs" in names
+    assert "wirespeed/__init__.py" in names
     assert "Cargo.lock" in names
     tops = {name.partition("/")[0] for name in names}
-    assert tops.isdisjoint({"cli", "origin", "conformance", "lab", "tests", "target"})
+    assert tops.isdisjoint({"cli", "conformance", "lab", "tests", "tools", "target"})
 
 
-def test_the_source_distribution_installs(sdist, install, server, bucket):
-    moves_data(install(sdist), server, bucket)
+def test_the_source_distribution_installs(sdist, install, store, bucket):
+    moves_data(install(sdist), store, bucket)
 
 
-def test_a_clean_clone_installs(install, tmp_path, server, bucket):
+def test_a_clean_clone_installs(install, tmp_path, store, bucket):
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", "--depth=1", f"file://{ROOT}", clone], check=True)
-    moves_data(install(clone / "python"), server, bucket)
+    moves_data(install(clone / "python"), store, bucket)

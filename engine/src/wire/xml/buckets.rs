@@ -13,6 +13,8 @@ pub struct ListedBucket {
     pub name: String,
     /// When it was created; `None` also for a time that can't be read.
     pub creation_date: Option<Timestamp>,
+    /// The region that it is in; `None` where the server does not tell.
+    pub region: Option<String>,
 }
 
 /// One page of the list of buckets.
@@ -53,16 +55,17 @@ pub fn parse_list_buckets(xml: &[u8]) -> Result<BucketPage, XmlError> {
 }
 
 fn read_bucket(cursor: &mut Cursor<'_>) -> Result<ListedBucket, XmlError> {
-    let (mut name, mut creation_date) = (None, None);
+    let (mut name, mut creation_date, mut region) = (None, None, None);
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
             "Name" => name = Some(cursor.text()?),
             "CreationDate" => creation_date = timestamp(cursor.short_text()?),
+            "BucketRegion" => region = Some(cursor.text()?).filter(|region| !region.is_empty()),
             _ => cursor.skip()?,
         }
     }
     let name = name.filter(|name| !name.is_empty()).ok_or(XmlError::Missing("Name"))?;
-    Ok(ListedBucket { name, creation_date })
+    Ok(ListedBucket { name, creation_date, region })
 }
 
 /// Appends the body of a `CreateBucket` in `region`: nothing for `us-east-1`, which S3 does not accept as
@@ -83,11 +86,11 @@ mod tests {
     #[test]
     fn buckets_are_read() {
         let xml = b"<ListAllMyBucketsResult><Owner><ID>1</ID></Owner><Buckets><Bucket><Name>a</Name><CreationDate>2019-12-11T23:32:47+00:00</CreationDate></Bucket>\
-            <Bucket><Name>b</Name></Bucket></Buckets><ContinuationToken>t</ContinuationToken></ListAllMyBucketsResult>";
+            <Bucket><Name>b</Name><BucketRegion>eu-west-1</BucketRegion></Bucket></Buckets><ContinuationToken>t</ContinuationToken></ListAllMyBucketsResult>";
         let page = parse_list_buckets(xml).unwrap();
         assert_eq!(page.buckets[0].name, "a");
         assert_eq!(page.buckets[0].creation_date, Some(Timestamp::from_second(1_576_107_167).unwrap()));
-        assert_eq!(page.buckets[1], ListedBucket { name: "b".into(), creation_date: None });
+        assert_eq!(page.buckets[1], ListedBucket { name: "b".into(), creation_date: None, region: Some("eu-west-1".into()) });
         assert_eq!(page.continuation_token.as_deref(), Some("t"));
         assert_eq!(
             parse_list_buckets(b"<ListAllMyBucketsResult><Buckets/></ListAllMyBucketsResult>"),

@@ -1,0 +1,82 @@
+//! COPY: an object within the server; no byte of it comes here.
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use wirespeed::CopyOutcome;
+
+use crate::call::Call;
+use crate::client::Verbs;
+use crate::errors;
+use crate::location::Location;
+use crate::options::WriteOptions;
+use crate::progress::Watch;
+
+/// What the server says of a copy.
+#[pyclass(frozen, get_all, module = "wirespeed")]
+pub(crate) struct CopyResult {
+    /// The copy's entity tag, with its quotes, as the server sent it.
+    etag: Option<String>,
+    /// The copy's version; ``None`` where the bucket keeps none.
+    version_id: Option<String>,
+    /// How many requests copied the bytes.
+    parts: u32,
+}
+
+impl From<CopyOutcome> for CopyResult {
+    fn from(outcome: CopyOutcome) -> CopyResult {
+        CopyResult { etag: outcome.etag, version_id: outcome.version_id, parts: outcome.parts }
+    }
+}
+
+#[pymethods]
+impl CopyResult {
+    fn __repr__(&self) -> String {
+        format!("<wirespeed.CopyResult etag={} parts={}>", self.etag.as_deref().unwrap_or("None"), self.parts)
+    }
+}
+
+#[pymethods]
+impl Verbs {
+    /// Copies an object within the server, from ``"s3://bucket/key"`` to another; no byte of it comes
+    /// here. Sources above 256 MiB are copied by parts, in parallel, all of one version of the source.
+    ///
+    /// Content type, metadata and tags come from the source, unless the copy is given any of its own:
+    /// then they are what is given alone. `source_if_match` copies only while the source has this
+    /// entity tag; `source_version_id` copies that version. `progress` is called with a `Progress`.
+    ///
+    /// Raises `NotFoundError` where there is no such source, `PreconditionError` where it has another
+    /// tag or changes while it is copied, and the others of `wirespeed.errors`.
+    #[pyo3(signature = (source, target, *, source_version_id=None, source_if_match=None, progress=None, **options))]
+    fn copy(
+        &self,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        target: &Bound<'_, PyAny>,
+        source_version_id: Option<String>,
+        source_if_match: Option<String>,
+        progress: Option<Py<PyAny>>,
+        options: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Py<PyAny>> {
+        let source = Location::object(source, None)?;
+        let target = Location::object(target, None)?;
+        let options = WriteOptions::parse(options)?;
+        if options.checksum.is_some() {
+            return Err(errors::config("a copy has no checksum= of its own: the server keeps or makes one"));
+        }
+        let live = self.live(py)?;
+        let (counts, watch) = Watch::new(progress);
+        let mut copy = live
+            .engine
+            .copy(source.bucket, source.key, target.bucket, target.key)
+            .options(options.put)
+            .progress(counts);
+        if let Some(id) = source_version_id {
+            copy = copy.source_version(id);
+        }
+        if let Some(etag) = source_if_match {
+            copy = copy.source_if_match(etag);
+        }
+        let finish = |py: Python<'_>, outcome| Ok(Py::new(py, CopyResult::from(outcome))?.into_any());
+        Call { future: copy.into_future(), finish, watch }.run(py, &live, self.awaitable)
+    }
+}

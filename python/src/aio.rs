@@ -153,6 +153,12 @@ fn mailman<'py>(py: Python<'py>, running: &Bound<'py, PyAny>) -> PyResult<Bound<
     {
         return Ok(known);
     }
+    // What was on its way to a loop that is closed keeps the loop, and that its mailman: nobody else ends this.
+    for other in mailmen.call_method0("keys")?.try_iter()?.collect::<PyResult<Vec<_>>>()? {
+        if other.call_method0(intern!(py, "is_closed"))?.is_truthy()? {
+            mailmen.call_method1(intern!(py, "pop"), (other, py.None()))?;
+        }
+    }
     let pair = UnixStream::pair().and_then(|(bell, ear)| {
         bell.set_nonblocking(true)?;
         ear.set_nonblocking(true)?;

@@ -7,7 +7,7 @@
 //! takes the interpreter's lock.
 //!
 //! The module declares that it does not need the global interpreter lock. All its classes are frozen.
-//! Subinterpreters are refused by PyO3 at import.
+//! Subinterpreters are refused at import: the classes and the runtime are one for the process.
 
 // A verb's keywords are its arguments.
 #![allow(clippy::too_many_arguments)]
@@ -85,6 +85,13 @@ mod _wirespeed {
 
     #[pymodule_init]
     fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // SAFETY: the interpreter is attached; the main one has the number 0.
+        if unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) } != 0 {
+            return Err(pyo3::exceptions::PyImportError::new_err(
+                "wirespeed does not work in subinterpreters: import it in the main interpreter, or use processes or \
+                 threads (under mod_wsgi: WSGIApplicationGroup %{GLOBAL})",
+            ));
+        }
         crate::fork::watch();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

@@ -121,7 +121,7 @@ impl Canceller {
     }
 }
 
-fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     RUNNING.import(py, "asyncio", "get_running_loop")?.call0().map_err(|error| {
         if error.is_instance_of::<PyRuntimeError>(py) {
@@ -152,6 +152,12 @@ fn mailman<'py>(py: Python<'py>, running: &Bound<'py, PyAny>) -> PyResult<Bound<
         && known.get().generation == fork::generation()
     {
         return Ok(known);
+    }
+    // What was on its way to a loop that is closed keeps the loop, and that its mailman: nobody else ends this.
+    for other in mailmen.call_method0("keys")?.try_iter()?.collect::<PyResult<Vec<_>>>()? {
+        if other.call_method0(intern!(py, "is_closed"))?.is_truthy()? {
+            mailmen.call_method1(intern!(py, "pop"), (other, py.None()))?;
+        }
     }
     let pair = UnixStream::pair().and_then(|(bell, ear)| {
         bell.set_nonblocking(true)?;

@@ -333,6 +333,23 @@ impl Client {
 
 #[pymethods]
 impl AsyncClient {
+    fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("wirespeed._driving")?.call_method1("value", (slf,))
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __aexit__<'py>(
+        slf: &Bound<'py, Self>,
+        kind: &Bound<'py, PyAny>,
+        error: &Bound<'py, PyAny>,
+        traceback: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = (kind, error, traceback);
+        let py = slf.py();
+        slf.as_super().get().close(py)?;
+        py.import("wirespeed._driving")?.call_method1("value", (py.None(),))
+    }
+
     /// The blocking view of this client.
     #[getter]
     fn blocking(slf: &Bound<'_, Self>) -> PyResult<Py<Client>> {

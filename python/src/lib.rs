@@ -7,7 +7,7 @@
 //! takes the interpreter's lock.
 //!
 //! The module declares that it does not need the global interpreter lock. All its classes are frozen.
-//! Subinterpreters are refused by PyO3 at import.
+//! Subinterpreters are refused at import: the classes and the runtime are one for the process.
 
 // A verb's keywords are its arguments.
 #![allow(clippy::too_many_arguments)]
@@ -15,12 +15,14 @@
 mod aio;
 mod bucket;
 mod buffer;
+mod by_bucket;
 mod call;
 mod client;
 mod columns;
 mod copy;
 mod delete;
 mod dlpack;
+mod download;
 mod errors;
 mod feed;
 mod fork;
@@ -37,8 +39,11 @@ mod page;
 mod presign;
 mod progress;
 mod put;
+mod put_many;
 mod runtime;
 mod stream;
+mod tree;
+mod upload;
 mod writer;
 
 use pyo3::prelude::*;
@@ -60,7 +65,7 @@ mod _wirespeed {
     #[pymodule_export]
     use crate::get_many::{AsyncCompletions, Completions};
     #[pymodule_export]
-    use crate::info::{ObjectInfo, PutResult};
+    use crate::info::{ObjectInfo, PutResult, Transferred};
     #[pymodule_export]
     use crate::list::{AsyncListing, Listing};
     #[pymodule_export]
@@ -80,6 +85,13 @@ mod _wirespeed {
 
     #[pymodule_init]
     fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // SAFETY: the interpreter is attached; the main one has the number 0.
+        if unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) } != 0 {
+            return Err(pyo3::exceptions::PyImportError::new_err(
+                "wirespeed does not work in subinterpreters: import it in the main interpreter, or use processes or \
+                 threads (under mod_wsgi: WSGIApplicationGroup %{GLOBAL})",
+            ));
+        }
         crate::fork::watch();
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }

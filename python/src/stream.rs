@@ -30,7 +30,7 @@ use crate::info::ObjectInfo;
 use crate::location::{Location, Wanted};
 use crate::memory::{Lent, NewBytes};
 use crate::options::ReadOptions;
-use crate::{aio, get, memory, runtime};
+use crate::{aio, get, runtime};
 
 /// A read of no more than this takes all of it in one step, when all of it has landed.
 const AT_ONCE: usize = 16 << 20;
@@ -325,7 +325,6 @@ impl Reading {
                 Ok(turn) => turn,
                 Err(trouble) => {
                     drop(into);
-                    memory::sweep(py);
                     return Err(trouble.raise(py));
                 }
             };

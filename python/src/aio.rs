@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_queue::SegQueue;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -98,6 +98,12 @@ fn settle(py: Python<'_>, future: &Py<PyAny>, outcome: PyResult<Py<PyAny>>) -> P
     let future = future.bind(py);
     match outcome {
         Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
+        Err(raised) if raised.is_instance_of::<PyStopIteration>(py) => {
+            // A future takes no StopIteration, which would end whatever generator awaits it.
+            let told = PyRuntimeError::new_err("a callback raised StopIteration");
+            told.set_cause(py, Some(raised));
+            future.call_method1(intern!(py, "set_exception"), (told,))?
+        }
         Err(raised) => future.call_method1(intern!(py, "set_exception"), (raised,))?,
     };
     Ok(())

@@ -50,7 +50,8 @@ OUTSIDE = {
 }
 # crate -> crates that it must not need to build (its tests may start them).
 CRATES = {
-    "wirespeed": {"wirespeed-cli", "wirespeed-origin", "wirespeed-conformance"},
+    "wirespeed": {"wirespeed-cli", "wirespeed-local", "wirespeed-origin", "wirespeed-conformance"},
+    "wirespeed-local": {"wirespeed", "wirespeed-cli", "wirespeed-origin"},
     "wirespeed-cli": {"wirespeed-origin", "wirespeed-conformance"},
     "wirespeed-conformance": {"wirespeed-cli", "wirespeed-origin"},
     "wirespeed-python": {"wirespeed-cli", "wirespeed-origin"},

@@ -66,6 +66,9 @@ pub(crate) struct Arguments {
     /// Keys by number instead of by listing, as in 'data/{:08}'; needs --count
     #[arg(long, value_name = "FORMAT", value_parser = KeysFormat::parse, requires = "count")]
     keys_format: Option<KeysFormat>,
+    /// get of many, to memory: keep every object until the round is over, as a caller does who wants them all at once
+    #[arg(long)]
+    keep: bool,
     /// Print `ready`, then run one round for every line `go` on standard input and print it as a JSON line
     #[arg(long, conflicts_with = "rounds")]
     step: bool,

@@ -9,11 +9,11 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use percent_encoding::percent_decode_str;
 use wirespeed::PutOptions;
+use wirespeed_local::media_type;
 
 use crate::access::Access;
 use crate::customer_key::CustomerKey;
 use crate::failure::Failure;
-use crate::media_type;
 
 const ACLS: [&str; 8] = [
     "private",

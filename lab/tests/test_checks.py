@@ -101,3 +101,30 @@ def test_the_best_peer_is_the_cheapest_that_stayed(made):
 def test_an_older_record_is_judged_as_it_was():
     old = {"metric": "seconds", "over": ["limit"], "threshold": 1.1, "at_least": False}
     assert Check.from_json(old) == Check("seconds", ("limit",), 1.1)
+
+
+def test_another_than_the_engine_can_be_judged(made):
+    samples = made.blocks("wirespeed", 0.1) + made.blocks("low", 0.2) + made.blocks("high", 0.3)
+    finding = checks.judge(made.row(samples), Check("core_s_per_gib", ("low",), 1.6, of="high"))
+    assert finding.estimate.median == pytest.approx(1.5)
+    assert finding.verdict == "met"
+
+
+def test_a_difference_an_object(made):
+    samples = [*made.blocks("wirespeed", 0.2), *made.blocks("low", 0.1)]
+    for each in samples:
+        each["objects"] = 20_000
+    asked = Check("core_us_per_object", ("low",), 5, kind="difference")
+    finding = checks.judge(made.row(samples), Check.from_json(asked.as_json()))
+    assert finding.estimate.median == pytest.approx(5)
+    assert str(finding.check.asked) == "≤ +5"
+
+
+def test_a_row_without_bytes_has_figures_by_the_key(made):
+    samples = [*made.blocks("wirespeed", 0.2), *made.blocks("low", 2.0)]
+    for each in samples:
+        each["bytes"], each["objects"] = 0, 1000
+    finding = checks.judge(made.row(samples), Check("core_us_per_key", ("low",), 0.1))
+    assert finding.estimate.median == pytest.approx(0.1)
+    assert checks.each(made.row(samples), "low", "requests") == 128
+    assert checks.each(made.row(samples), "low", "never counted") is None

@@ -84,23 +84,125 @@ def test_show_of_a_broken_record_says_so(tmp_path, capsys):
     assert "none.json" in capsys.readouterr().out
 
 
-def test_the_readme_takes_the_table_between_its_markers(tmp_path, good_row):
-    page = tmp_path / "README.md"
-    page.write_text("before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n")
-    missed = {**good_row, "checks": [Check("core_s_per_gib", ("limit",), 1.05).as_json()]}
-    readme.write(a_record(good_row, missed), tmp_path / "r.json", page)
+PAGE = """before
+<!-- figures -->
+old
+<!-- /figures -->
+between
+<!-- python figures -->
+old python
+<!-- /python figures -->
+<!-- python peers -->
+old peers
+<!-- /python peers -->
+after
+"""
+
+
+@pytest.fixture
+def page(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text(PAGE)
+    return path
+
+
+@pytest.fixture
+def python_rows(made):
+    """A row of the Python package alone, one beside a peer, and facts."""
+    samples = made.blocks("wirespeed", 0.11) + made.blocks("low", 0.10)
+    for each in samples:
+        each |= {"server_requests": 256, "server_bytes": 3 << 20}
+    alone, beside = made.row(samples), made.row(samples)
+    alone |= {"id": "python-get", "title": "Python: GET"}
+    alone["checks"] = [Check("core_s_per_gib", ("low",), 1.05, of="wirespeed").as_json()]
+    names = [("wirespeed", "engine", {"wirespeed": "0.1.0"}), ("low", "peer", {"low": "7.8"})]
+    beside |= {
+        "id": "python-peers",
+        "title": "Python: GET, beside",
+        "checks": [Check("core_s_per_gib", ("low",), 1, kind="fewer").as_json()],
+        "contenders": [
+            {"name": n, "role": r, "command": [n], "packages": p, "share": 10} for n, r, p in names
+        ],
+    }
+    fact = {"what": "get", "unit": "MiB peak", "measured": 2150.2, "at_most": 2128.0}
+    facts = {"id": "python-memory", "title": "Python: peak", "facts": [fact], "failures": {}}
+    return [alone, beside, facts]
+
+
+def test_the_readme_takes_the_table_between_its_markers(tmp_path, good_row, page):
+    missed = {**good_row, "id": "other"}
+    missed["checks"] = [Check("core_s_per_gib", ("limit",), 1.05).as_json()]
+    readme.write([a_record(good_row, missed)], [tmp_path / "r.json"], page)
     text = page.read_text()
     assert "| GET | core-s/GiB | low | ≤ 1.15 | 1.10 [1.10..1.10] |" in text
-    assert "| ≤ 1.05 | 1.10 [1.10..1.10], missed |" in text
-    assert "r.json" in text
-    assert "old" not in text
+    assert "| ≤ 1.05 | 1.100 [1.100..1.100], missed |" in text
+    assert "Record: [r.json]" in text
+    assert "\nold\n" not in text
     assert text.startswith("before\n<!-- figures -->\n")
-    assert text.endswith("\n<!-- /figures -->\nafter\n")
+    assert text.endswith(PAGE.partition("<!-- /figures -->")[2])
+
+
+def test_rows_of_python_have_tables_of_their_own(tmp_path, page, python_rows):
+    readme.write([a_record(*python_rows)], [tmp_path / "p.json"], page)
+    text = page.read_text()
+    assert "<!-- figures -->\nold\n<!-- /figures -->" in text
+    _, _, python = text.partition("<!-- python figures -->")
+    figures, _, peers = python.partition("<!-- python peers -->")
+    assert "| core-s/GiB, wirespeed | low | ≤ 1.05 | 1.100 [1.100..1.100], missed |" in figures
+    assert "| Python: peak: get | MiB peak | | ≤ 2,128 | 2,150, missed |" in figures
+    low = (
+        "| the same | low 7.8 (1/10 of the work) | 0.1 s/GiB | 1.100 missed | 5.37 GB/s | 256 | 3 |"
+    )
+    assert f"{low} 1,024 |" in peers
+    assert "| GET, beside | wirespeed 0.1.0" in peers
+    assert "old p" not in text
+
+
+def test_a_client_that_failed_is_named_in_the_table(tmp_path, page, python_rows):
+    row = python_rows[1]
+    row["samples"] = [sample for sample in row["samples"] if sample["contender"] != "low"]
+    row["failures"] = {"low": "died"}
+    readme.write([a_record(row)], [tmp_path / "p.json"], page)
+    assert "| the same | low | failed |" in page.read_text()
+
+
+def test_of_a_row_in_two_records_the_last_counts(tmp_path, good_row, page):
+    again = {**good_row, "title": "GET again"}
+    paths = [tmp_path / "one.json", tmp_path / "two.json"]
+    readme.write([a_record(good_row), a_record(again)], paths, page)
+    text = page.read_text()
+    assert "| GET again |" in text
+    assert "| GET |" not in text
+    assert "Records: [one.json]" in text
+    assert "[two.json]" in text
+
+
+def test_facts_are_shown_and_count_for_the_exit_code(python_rows):
+    facts = python_rows[2]
+    out = io.StringIO()
+    report.show(a_record(facts), Console(file=out, width=200))
+    assert "missed" in out.getvalue()
+    assert figures.exit_code(a_record(facts)) == 1
+    facts["facts"][0]["measured"] = 2128.0
+    assert figures.exit_code(a_record(facts)) == 0
 
 
 def test_a_page_without_markers_is_left_alone(tmp_path, good_row):
     page = tmp_path / "README.md"
     page.write_text("nothing\n<!-- figures -->\n")
     with pytest.raises(readme.NoMarkers):
-        readme.write(a_record(good_row), tmp_path / "r.json", page)
+        readme.write([a_record(good_row)], [tmp_path / "r.json"], page)
     assert page.read_text() == "nothing\n<!-- figures -->\n"
+
+
+def test_groups_of_rows_and_names_that_no_row_has(capsys):
+    chosen = figures._arguments(["--rows", "python,get-memory"])
+    assert chosen.rows[-1] == "get-memory"
+    assert len(chosen.rows) > 8
+    assert all(name.startswith("python-") for name in chosen.rows[:-1])
+    assert not any(
+        name.startswith("python") for name in figures._arguments(["--rows", "engine"]).rows
+    )
+    with pytest.raises(SystemExit):
+        figures._arguments(["--rows", "nonsense"])
+    assert "python-list" in capsys.readouterr().err

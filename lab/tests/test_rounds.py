@@ -1,3 +1,4 @@
+import dataclasses
 import random
 import sys
 
@@ -20,8 +21,17 @@ BYTES = 1 << 20
 
 
 class StillServer:
+    """A server that uses no time and counts ten requests whenever it is asked."""
+
+    def __init__(self):
+        self.requests = 0
+
     def cpu_seconds(self):
         return 1.0
+
+    def counts(self):
+        self.requests += 10
+        return {"server_requests": self.requests}
 
 
 def fake(name, role, cost, moved=BYTES, lives=1000):
@@ -69,6 +79,28 @@ def test_a_client_that_moves_other_bytes_is_disqualified():
     found = measure(fake("wirespeed", "engine", 0.01, moved=7), fake("good", "limit", 0.01))
     assert "disqualified" in found["failures"]["wirespeed"]
     assert checks.judge_all(found)[0].verdict == "not run"
+
+
+def test_a_slow_client_does_its_share_and_no_less():
+    less = fake("slow", "limit", 0.01, moved=BYTES // 4)
+    cheat = fake("cheat", "limit", 0.01, moved=BYTES // 8)
+    found = measure(
+        fake("wirespeed", "engine", 0.01),
+        dataclasses.replace(less, share=4),
+        dataclasses.replace(cheat, share=2),
+    )
+    assert set(found["failures"]) == {"cheat"}
+    assert [c.get("share") for c in found["contenders"]] == [None, 4, 2]
+
+
+def test_versions_and_what_the_server_counted_stand_in_the_record():
+    versions = {"peer": "1.2.3"}
+    found = measure(
+        fake("wirespeed", "engine", 0.01),
+        dataclasses.replace(fake("peer", "limit", 0.01), packages=versions),
+    )
+    assert [c.get("packages") for c in found["contenders"]] == [None, versions]
+    assert {sample["server_requests"] for sample in found["samples"]} == {10}
 
 
 def test_a_client_that_dies_is_named_and_the_rest_goes_on():

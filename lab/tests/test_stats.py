@@ -1,7 +1,13 @@
 import random
 
 import pytest
-from wirespeed_lab.stats import Estimate, Threshold, median_estimate, paired_ratio
+from wirespeed_lab.stats import (
+    Estimate,
+    Threshold,
+    median_estimate,
+    paired_difference,
+    paired_ratio,
+)
 
 
 def test_interval_holds_the_median_and_is_reproducible():
@@ -62,3 +68,41 @@ def test_what_can_not_be_paired_is_refused(over, under):
 )
 def test_verdicts(threshold, estimate, verdict):
     assert threshold.verdict(estimate) == verdict
+
+
+def between(low, high, count=20):
+    return Estimate((low + high) / 2, low, high, count)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.5, 0.9, "met"), (0.98, 1.01, "not resolved"), (1.01, 1.5, "missed")],
+)
+def test_fewer_is_decided_by_the_whole_interval(low, high, verdict):
+    assert Threshold(1, kind="fewer").verdict(between(low, high)) == verdict
+    assert Threshold(1, kind="fewer").verdict(between(0.5, 0.6, count=9)) == "not resolved"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(4, 5, "met"), (-3, -1, "met"), (5.5, 6.5, "missed"), (2, 6, "not resolved")],
+)
+def test_a_difference_is_in_the_units_of_what_is_measured(low, high, verdict):
+    asked = Threshold(5, kind="difference")
+    assert asked.margin == 5
+    assert asked.verdict(between(low, high)) == verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(0.99, 1.0, "met"), (1.02, 1.03, "met"), (0.95, 0.96, "missed"), (0.97, 1.03, "not resolved")],
+)
+def test_equals_differ_by_little_either_way(low, high, verdict):
+    assert Threshold(1.03, kind="equal").verdict(between(low, high)) == verdict
+
+
+def test_differences_are_paired():
+    estimate = paired_difference([11, 22, 31], [10, 20, 30])
+    assert (estimate.median, estimate.count) == (1, 3)
+    with pytest.raises(ValueError, match="shorter"):
+        paired_difference([1, 2, 3], [1, 2])

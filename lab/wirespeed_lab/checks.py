@@ -10,7 +10,7 @@ import dataclasses
 import statistics
 from collections.abc import Callable
 
-from .stats import Estimate, Threshold, median_estimate, paired_ratio
+from .stats import Estimate, Threshold, median_estimate, paired_difference, paired_ratio
 
 GIB = 1 << 30
 
@@ -23,6 +23,9 @@ def _core_seconds(sample: dict) -> float:
 METRICS: dict[str, tuple[Callable[[dict], float], str]] = {
     "core_s_per_gib": (lambda s: _core_seconds(s) / (s["bytes"] / GIB), "core-s/GiB"),
     "core_us_per_request": (lambda s: _core_seconds(s) / s["objects"] * 1e6, "core-µs/request"),
+    "core_us_per_object": (lambda s: _core_seconds(s) / s["objects"] * 1e6, "core-µs/object"),
+    "core_us_per_key": (lambda s: _core_seconds(s) / s["objects"] * 1e6, "core-µs/key"),
+    "core_us_per_range": (lambda s: _core_seconds(s) / s["objects"] * 1e6, "core-µs/range"),
     "throughput": (lambda s: s["bytes"] / s["seconds"] / 1e9, "GB/s"),
     "seconds": (lambda s: s["seconds"], "s"),
     "peak_rss": (lambda s: s["peak_rss_bytes"] / (1 << 20), "MiB peak"),
@@ -35,7 +38,8 @@ class Check:
     (contender names; ``limit`` for the cheapest cell of the grid, ``best peer`` for
     the peer with the lowest median). ``minus`` names a contender whose metric is
     taken off the engine's first; ``given`` is a denominator that is not measured
-    but stated, in the metric's unit, and called ``given_name``."""
+    but stated, in the metric's unit, and called ``given_name``. ``of`` names the
+    contender that is judged, where it is not the engine; ``kind`` is a threshold's."""
 
     metric: str
     over: tuple[str, ...]
@@ -44,10 +48,12 @@ class Check:
     minus: str | None = None
     given: float | None = None
     given_name: str | None = None
+    of: str | None = None
+    kind: str = "ratio"
 
     @property
     def asked(self) -> Threshold:
-        return Threshold(self.threshold, self.at_least)
+        return Threshold(self.threshold, self.at_least, self.kind)
 
     def as_json(self) -> dict:
         return {**dataclasses.asdict(self), "over": list(self.over)}
@@ -102,7 +108,7 @@ def cheapest(row: dict, role: str) -> str | None:
 
 def judge(row: dict, check: Check) -> Finding:
     """The check's paired ratio over the blocks in which everyone named has a round."""
-    engines = has_role(row, "engine")
+    engines = [check.of] if check.of else has_role(row, "engine")
     names = []
     for name in check.over:
         role = {"limit": "limit", "best peer": "peer"}.get(name)
@@ -123,7 +129,10 @@ def judge(row: dict, check: Check) -> Finding:
     if not blocks:
         return Finding(check, shown, None)
     under = [sum(each[block] for each in theirs) + (check.given or 0) for block in blocks]
-    return Finding(check, shown, paired_ratio([ours[b] - less[b] for b in blocks], under))
+    over = [ours[block] - less[block] for block in blocks]
+    if check.kind == "difference":
+        return Finding(check, shown, paired_difference(over, under))
+    return Finding(check, shown, paired_ratio(over, under))
 
 
 def judge_all(row: dict) -> list[Finding]:
@@ -134,3 +143,14 @@ def level(row: dict, name: str, metric: str) -> Estimate | None:
     """Median of the metric for one contender, with its interval."""
     values = by_block(row, name, metric, row["fresh"])
     return median_estimate(list(values.values())) if values else None
+
+
+def peak_bytes(row: dict, name: str) -> int:
+    """The resident size that the contender's process reached at most."""
+    return max(s["peak_rss_bytes"] for s in row["samples"] if s["contender"] == name)
+
+
+def each(row: dict, name: str, field: str) -> float | None:
+    """Median over rounds of what the server counted for one contender: an exact number, mostly."""
+    values = [s[field] for s in row["samples"] if s["contender"] == name and field in s]
+    return statistics.median(values) if values else None

@@ -29,12 +29,25 @@ class ContenderFailed(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """A client and how to start it. ``role`` is engine, limit, peer or pwrite."""
+    """A client and how to start it. ``role`` is engine, limit, peer, baseline, pass or pwrite.
+    ``packages`` are the exact versions of what it runs on, where they are not our own. One
+    that is slow by a lot does 1/``share`` of the work, and its figures are per object."""
 
     name: str
     role: str
     command: tuple[str, ...]
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    packages: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    share: int = 1
+
+    def as_json(self) -> dict:
+        """What a record says of it."""
+        said: dict = {"name": self.name, "role": self.role, "command": list(self.command)}
+        if self.packages:
+            said["packages"] = dict(self.packages)
+        if self.share > 1:
+            said["share"] = self.share
+        return said
 
 
 class Running:

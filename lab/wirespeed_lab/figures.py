@@ -1,9 +1,12 @@
 """``python -m wirespeed_lab.figures``: measures the project's figures, shows a record, or puts
 its table into the README.
 
-    figures [--rows get-memory,put-memory,...] [--quick] [--record PATH]
-    figures show RECORD
-    figures readme RECORD
+    figures [--rows get-memory,python,...] [--quick] [--record PATH]
+    figures show RECORD...
+    figures readme RECORD...
+
+``python`` stands for all rows of the Python package, ``engine`` for all others. Several
+records are shown as one; of a row that stands in more than one, the last counts.
 
 Exit code 0 when every figure asked for was met, 1 when one was missed or a
 client failed, 3 when none was missed but some are not resolved, 2 when the
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
+import functools
 import random
 import shlex
 import subprocess
@@ -25,8 +29,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import checks, machine, peak, places, readme, record, report, rounds, rows
+from . import checks, facts, machine, peak, places, readme, record, report, rounds, rows
 from . import rows_checksums as sums
+from . import rows_peers as peers
+from . import rows_python as python
 from . import rows_store as store
 from . import rows_tls as tls
 from .origin import Origin, Synthetic
@@ -35,6 +41,7 @@ from .server import ServerFailed
 
 SERVER_CPU, CLIENT_CPU = 0, 1
 PEAK = "peak-memory"
+PREFIX = "python"
 #: A row's server: over plain HTTP, over TLS, or like a distant store; and what makes the row.
 ROWS: dict[str, tuple[str, Callable[[rows.Site], rounds.Row]]] = {
     **{name: ("plain", make) for name, make in rows.ROWS.items()},
@@ -45,8 +52,24 @@ ROWS: dict[str, tuple[str, Callable[[rows.Site], rounds.Row]]] = {
     "checksums-get-tls": ("tls", sums.get),
     "checksums-put-tls": ("tls", sums.put),
     "get-modelled": ("modelled", store.get_default),
+    "python-get": ("plain", python.get),
+    "python-many": ("plain", python.many),
+    "python-peers-crt": ("plain", peers.get_crt),
+    "python-peers-other": ("plain", peers.get_other),
+    **{
+        f"python-ranges-{gap}": ("plain", functools.partial(peers.ranges, gap=gap))
+        for gap in peers.GAPS
+    },
+    "python-list": ("plain", peers.listing),
 }
-EVERY = (*ROWS, PEAK)
+#: Parts of a record that take no turns.
+PARTS: dict[str, Callable[[rows.Site, int], dict]] = {
+    PEAK: peak.run,
+    "python-instructions": facts.instructions,
+    "python-memory": facts.memory,
+    "python-endurance": facts.endurance,
+}
+EVERY = (*ROWS, *PARTS)
 #: Enough to see that all parts work; its rows are mostly not resolved.
 QUICK = Effort(most_blocks=10, most_seconds=30)
 
@@ -67,18 +90,24 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     option("--disk", type=Path, help="folder on a disk for files (default: .demo)")
     option("--tmpfs", type=Path, default=Path("/dev/shm"), help="folder on a tmpfs")
     chosen = parser.parse_args(argv)
-    chosen.rows = [name for name in chosen.rows.split(",") if name]
+    groups = {
+        PREFIX: [name for name in EVERY if name.startswith(PREFIX)],
+        "engine": [name for name in EVERY if not name.startswith(PREFIX)],
+    }
+    wanted = [name for name in chosen.rows.split(",") if name]
+    chosen.rows = [row for name in wanted for row in groups.get(name, [name])]
     for name in chosen.rows:
         if name not in EVERY:
-            parser.error(f"no row {name!r}; there are {', '.join(EVERY)}")
+            parser.error(f"no row {name!r}; there are {', '.join((*EVERY, *groups))}")
     return chosen
 
 
-def _effort(chosen: argparse.Namespace) -> Effort:
+def _effort(chosen: argparse.Namespace, row: rounds.Row) -> Effort:
     base = QUICK if chosen.quick else Effort()
+    usual = base.most_seconds if chosen.quick else row.seconds or base.most_seconds
     return Effort(
         most_blocks=chosen.blocks or base.most_blocks,
-        most_seconds=chosen.seconds or base.most_seconds,
+        most_seconds=chosen.seconds or usual,
     )
 
 
@@ -103,6 +132,19 @@ class _Servers(contextlib.ExitStack):
                     Synthetic(rows.BUCKET, rows.HUGE_KEY, rows.HUGE),
                     Synthetic(
                         rows.BUCKET, rows.SMALL_PREFIX, rows.SMALL, rows.SMALL_COUNT, rows.DIGITS
+                    ),
+                    Synthetic(python.PYTHON_BUCKET, python.BIG_KEY, python.BIG),
+                    Synthetic(
+                        *(python.PYTHON_BUCKET, python.LISTED_PREFIX, 1),
+                        *(python.LISTED, rows.DIGITS),
+                    ),
+                    Synthetic(
+                        *(python.PYTHON_BUCKET, python.SHARED_PREFIX, 1),
+                        *(python.LISTED // python.SHARE, rows.DIGITS),
+                    ),
+                    Synthetic(
+                        *(python.PYTHON_BUCKET, facts.MIDDLE_PREFIX, rows.MIB),
+                        *(facts.MIDDLE_COUNT, rows.DIGITS),
                     ),
                 ),
                 buckets=(rows.CHECKED,),
@@ -139,10 +181,12 @@ def _measure(chosen: argparse.Namespace, console: Console) -> tuple[dict, Path]:
                 if name.startswith("checksums-get"):
                     sums.prepare(site)
                 if make is None:
-                    part = peak.run(site, CLIENT_CPU)
+                    part = PARTS[name](site, CLIENT_CPU)
                 else:
+                    row = make(site)
                     part = rounds.run(
-                        make(site), server, CLIENT_CPU, _effort(chosen), shuffle, status.update
+                        *(row, server, CLIENT_CPU, _effort(chosen, row)),
+                        *(shuffle, status.update),
                     )
             result["rows"].append(part)
             record.write(result, path)
@@ -162,6 +206,11 @@ def exit_code(result: dict) -> int:
         for row in result["rows"]
         for bound in row.get("bounds", [])
     )
+    missed_bounds |= any(
+        fact["measured"] > fact["at_most"]
+        for row in result["rows"]
+        for fact in row.get("facts", [])
+    )
     failed = any(row["failures"] for row in result["rows"])
     if missed_bounds or failed or "missed" in verdicts or "not run" in verdicts:
         return 1
@@ -171,15 +220,16 @@ def exit_code(result: dict) -> int:
 def main(argv: list[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else 160)
     if argv[:1] in (["show"], ["readme"]):
-        if len(argv) != 2:
-            console.print(f"usage: figures {argv[0]} RECORD")
+        paths = [Path(name) for name in argv[1:]]
+        if not paths:
+            console.print(f"usage: figures {argv[0]} RECORD...")
             return 2
         try:
-            path = Path(argv[1])
+            read = [record.read(path) for path in paths]
             if argv[0] == "show":
-                report.show(record.read(path), console)
+                report.show(record.together(read), console)
             else:
-                readme.write(record.read(path), path, places.REPOSITORY / "README.md")
+                readme.write(read, paths, places.REPOSITORY / "README.md")
         except (record.BadRecord, readme.NoMarkers) as error:
             console.print(f"[red]{error}[/]")
             return 2

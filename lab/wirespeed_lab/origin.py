@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import ssl
 import urllib.request
 from pathlib import Path
 
@@ -67,8 +68,15 @@ class Origin(Server):
             "WIRESPEED_ORIGIN_SECRET_KEY": SECRET_KEY,
         }
         super().__init__(command, port, cpu, keys, "https" if ca_file else "http")
+        self._trust = ssl.create_default_context(cafile=ca_file) if ca_file else None
 
     def requests(self) -> int:
         """S3 requests answered so far, as the server counts them."""
-        with urllib.request.urlopen(f"{self.endpoint}/-/stats", timeout=10) as answer:
-            return json.load(answer)["requests_total"]
+        return self.counts()["server_requests"]
+
+    def counts(self) -> dict[str, int]:
+        """S3 requests answered so far, and bytes sent, heads included."""
+        stats = f"{self.endpoint}/-/stats"
+        with urllib.request.urlopen(stats, timeout=10, context=self._trust) as answer:
+            said = json.load(answer)
+        return {"server_requests": said["requests_total"], "server_bytes": said["bytes_out"]}

@@ -53,9 +53,20 @@ def go_driver(name: str) -> Path:
     return _built(DRIVERS / "go" / "build" / name, "build it with `make -C lab/drivers`")
 
 
+def environments() -> Path:
+    """Where the environments of the drivers in Python are made."""
+    chosen = os.environ.get("WIRESPEED_LAB_ENVIRONMENTS")
+    return Path(chosen) if chosen else REPOSITORY / ".tools" / "python"
+
+
 def boto3_driver() -> Path:
     return DRIVERS / "boto3" / "driver.py"
 
 
-def awscrt_driver() -> Path:
-    return DRIVERS / "awscrt" / "driver.py"
+def python_driver(folder: str, file: str = "driver.py") -> Path:
+    return DRIVERS / folder / file
+
+
+def step_protocol() -> Path:
+    """The folder that drivers in Python import what they share from."""
+    return DRIVERS / "python"

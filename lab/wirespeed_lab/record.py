@@ -59,3 +59,9 @@ def read(path: Path) -> dict:
     if not isinstance(record, dict) or record.get("schema") != SCHEMA:
         raise BadRecord(f"{path}: not a record of schema {SCHEMA}")
     return record
+
+
+def together(records: list[dict]) -> dict:
+    """The records as one: the machine of the last, and the last of each row."""
+    rows = {row["id"]: row for record in records for row in record["rows"]}
+    return {**records[-1], "rows": list(rows.values())}

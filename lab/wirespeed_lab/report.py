@@ -38,15 +38,18 @@ def show(record: dict, console: Console) -> None:
     for name in ("work", "figure", "over", "asked", "measured", "blocks", "verdict"):
         figures.add_column(name, justify="left")
     levels = Table(title="Levels (median over rounds, 95 % interval)")
-    for name in ("work", "client", "metric", "level", "GB/s", "first round", "server"):
+    for name in ("work", "client", "metric", "level", "GB/s", "first round", "server", "peak MiB"):
         levels.add_column(name, justify="left")
     for row in record["rows"]:
         if "bounds" in row:
             _show_bounds(row, figures)
             continue
+        if "facts" in row:
+            _show_facts(row, figures)
+            continue
         for finding in checks.judge_all(row):
             figures.add_row(
-                row["title"],
+                row["title"] + (f": {finding.check.of}" if finding.check.of else ""),
                 METRICS[finding.check.metric][1],
                 " + ".join(finding.over) or "-",
                 str(finding.check.asked),
@@ -77,6 +80,20 @@ def _show_bounds(row: dict, figures: Table) -> None:
         )
 
 
+def _show_facts(row: dict, figures: Table) -> None:
+    for fact in row["facts"]:
+        verdict = "met" if fact["measured"] <= fact["at_most"] else "missed"
+        figures.add_row(
+            f"{row['title']}: {fact['what']}",
+            fact["unit"],
+            "-",
+            f"≤ {_number(fact['at_most'])}",
+            _number(fact["measured"]),
+            "1",
+            f"[{COLOURS[verdict]}]{verdict}[/]",
+        )
+
+
 def _show_levels(row: dict, levels: Table) -> None:
     metric = row["checks"][0]["metric"] if row["checks"] else "core_s_per_gib"
     cheapest = checks.cheapest_limit(row)
@@ -99,4 +116,5 @@ def _show_levels(row: dict, levels: Table) -> None:
             _number(rate.median) if rate else "-",
             _number(first[min(first)]) if first and not row["fresh"] else "-",
             f"{server / (moved / checks.GIB):.3f} core-s/GiB" if moved else "-",
+            f"{checks.peak_bytes(row, name) / (1 << 20):,.0f}",
         )

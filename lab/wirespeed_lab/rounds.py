@@ -39,6 +39,8 @@ class Row:
     bytes_per_round: int
     objects_per_round: int
     fresh: bool = False
+    #: More than the usual seconds, where rounds are long or the margin is small.
+    seconds: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,9 +66,7 @@ def run(
         "id": row.id,
         "title": row.title,
         "fresh": row.fresh,
-        "contenders": [
-            {"name": c.name, "role": c.role, "command": list(c.command)} for c in row.contenders
-        ],
+        "contenders": [contender.as_json() for contender in row.contenders],
         "checks": [check.as_json() for check in row.checks],
         "samples": [],
         "dropped": [],
@@ -160,10 +160,13 @@ class _Measuring:
         return self._round(self._running[contender.name])
 
     def _round(self, process: Running) -> dict:
-        before = self._server.cpu_seconds()
+        sent, before = self._server.counts(), self._server.cpu_seconds()
         sample = process.go()
         sample["server_cpu_s"] = self._server.cpu_seconds() - before
-        wanted = (self._row.bytes_per_round, self._row.objects_per_round)
+        for name, value in self._server.counts().items():
+            sample[name] = value - sent[name]
+        share = process.contender.share
+        wanted = (self._row.bytes_per_round // share, max(1, self._row.objects_per_round // share))
         if (sample["bytes"], sample["objects"]) != wanted:
             raise WrongBytes(
                 f"{process.contender.name} moved {sample['bytes']} bytes in {sample['objects']} "

@@ -30,7 +30,8 @@ def _limit(site: Site, name: str, *arguments: str) -> Contender:
 
 def _script(site: Site, name: str, path: str, *arguments: str) -> Contender:
     command = (sys.executable, path, "--endpoint", site.endpoint, *arguments, "--step")
-    return Contender(name, "peer", command, site.environment)
+    environment = {**site.environment, "PYTHONPATH": str(places.step_protocol())}
+    return Contender(name, "peer", command, environment)
 
 
 def _go(site: Site, name: str) -> Contender:
@@ -48,7 +49,10 @@ def peers(site: Site) -> tuple[Contender, ...]:
         peer(site, "object-store", *_LARGE, *_SHAPE),
         _go(site, "go-manager"),
         _go(site, "minio-go"),
-        _script(site, "awscrt", str(places.awscrt_driver()), *_LARGE, *_SHAPE),
+        _script(
+            *(site, "awscrt", str(places.python_driver("awscrt")), "--mode", "null"),
+            *(*_LARGE, *_SHAPE),
+        ),
         _script(
             *(site, "boto3", str(places.boto3_driver())),
             *("--mode", "memory", "--bucket", BUCKET, "--prefix", LARGE_KEY),

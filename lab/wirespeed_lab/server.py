@@ -73,6 +73,10 @@ class Server:
         except OSError:
             raise self._failed("ended") from None
 
+    def counts(self) -> dict[str, int]:
+        """What the server itself counts, by the name that samples give it: only ever more."""
+        return {}
+
     def peak_rss_bytes(self) -> int:
         return procfs.peak_rss_bytes(self._process.pid)
 

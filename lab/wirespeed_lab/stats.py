@@ -68,29 +68,54 @@ def paired_ratio(over: Sequence[float], under: Sequence[float], seed: int = 0) -
     return median_estimate([a / b for a, b in zip(over, under, strict=True)], seed)
 
 
+def paired_difference(ours: Sequence[float], theirs: Sequence[float], seed: int = 0) -> Estimate:
+    """Median of ``ours[i] - theirs[i]`` with its interval; both hold one value a block."""
+    return median_estimate([a - b for a, b in zip(ours, theirs, strict=True)], seed)
+
+
 @dataclasses.dataclass(frozen=True)
 class Threshold:
-    """A figure asked for: at most, or at least, ``value`` times the denominator."""
+    """A figure asked for: a ratio at most, or at least, ``value``. By ``kind`` also:
+    ``difference``, at most ``value`` more in the metric's own unit; ``equal``, a ratio of one
+    give or take the factor ``value``; ``fewer``, a ratio whose interval is below ``value``."""
 
     value: float
     at_least: bool = False
+    kind: str = "ratio"
 
     @property
     def margin(self) -> float:
-        """How far the asked ratio lies from one, the ratio of equals."""
-        return abs(self.value - 1)
+        """How far what is asked lies from what equals would have."""
+        return abs(self.value - (0 if self.kind == "difference" else 1))
 
     def resolved(self, estimate: Estimate) -> bool:
-        return (
-            estimate.count >= FEWEST_BLOCKS and estimate.half_width < self.margin * SHARE_OF_MARGIN
-        )
+        if estimate.count < FEWEST_BLOCKS:
+            return False
+        if self.kind == "fewer":
+            return not estimate.low < self.value <= estimate.high
+        return estimate.half_width < self.margin * SHARE_OF_MARGIN
 
     def verdict(self, estimate: Estimate) -> str:
         """``met``, ``missed``, or ``not resolved`` when the interval is too wide to say."""
         if not self.resolved(estimate):
             return "not resolved"
-        reached = estimate.median >= self.value if self.at_least else estimate.median <= self.value
+        match self.kind:
+            case "equal":
+                reached = 1 / self.value <= estimate.median <= self.value
+            case "fewer":
+                reached = estimate.high < self.value
+            case _ if self.at_least:
+                reached = estimate.median >= self.value
+            case _:
+                reached = estimate.median <= self.value
         return "met" if reached else "missed"
 
     def __str__(self) -> str:
+        match self.kind:
+            case "equal":
+                return f"1 ± {(self.value - 1) * 100:.2g} %"
+            case "fewer":
+                return f"< {self.value:g}"
+            case "difference":
+                return f"≤ +{self.value:g}"
         return f"{'≥' if self.at_least else '≤'} {self.value:g}"

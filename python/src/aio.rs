@@ -127,7 +127,7 @@ impl Canceller {
     }
 }
 
-fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+pub(crate) fn running_loop(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     static RUNNING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     RUNNING.import(py, "asyncio", "get_running_loop")?.call0().map_err(|error| {
         if error.is_instance_of::<PyRuntimeError>(py) {

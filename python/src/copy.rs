@@ -40,8 +40,8 @@ impl Verbs {
     /// Copies an object within the server, from ``"s3://bucket/key"`` to another; no byte of it comes
     /// here. Sources above 256 MiB are copied by parts, in parallel, all of one version of the source.
     ///
-    /// Content type, metadata and tags come from the source, unless the copy is given any of its own:
-    /// then they are what is given alone. `source_if_match` copies only while the source has this
+    /// Content type and the like and metadata come from the source, unless the copy is given any of
+    /// them: then all of them are what is given. So do the tags, by themselves. `source_if_match` copies only while the source has this
     /// entity tag; `source_version_id` copies that version. `progress` is called with a `Progress`.
     ///
     /// Raises `NotFoundError` where there is no such source, `PreconditionError` where it has another

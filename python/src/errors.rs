@@ -74,6 +74,16 @@ pub(crate) fn local_io(message: impl Into<String>) -> PyErr {
     raise("LocalIOError", message.into())
 }
 
+/// The same, with the system's number.
+pub(crate) fn system(py: Python<'_>, message: &str, source: &std::io::Error) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let fields = PyDict::new(py);
+        fields.set_item("errno", source.raw_os_error())?;
+        Ok(PyErr::from_value(class(py, "LocalIOError")?.call((message,), Some(&fields))?))
+    };
+    made().unwrap_or_else(|trouble| trouble)
+}
+
 /// The work was stopped before it finished.
 pub(crate) fn cancelled(message: impl Into<String>) -> PyErr {
     raise("CancelledError", message.into())

@@ -19,12 +19,12 @@ use futures_core::Stream;
 use pyo3::prelude::*;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use wirespeed::{Error, Put, PutOutcome};
 
 use crate::call::Call;
 use crate::client::Live;
-use crate::memory::{self, Shared};
+use crate::memory::Shared;
 use crate::{errors, runtime};
 
 /// Small pieces are gathered until they are this long; half of a small second-level cache.
@@ -194,7 +194,7 @@ impl Feed {
         if self.aborting.is_cancelled() {
             return Err(self.explain(state.why_ended().await));
         }
-        let stopped = self.aborting.clone().drop_guard();
+        let stopped = self.unless_done();
         let written = state.write(piece).await;
         stopped.disarm();
         written.map_err(|trouble| self.explain(trouble))
@@ -224,9 +224,9 @@ impl Feed {
         }
     }
 
-    /// Ends it without an object, without waiting.
-    pub(crate) fn abandon(&self) {
-        self.aborting.cancel();
+    /// Dropped, it ends the upload without an object, and without waiting.
+    pub(crate) fn unless_done(&self) -> DropGuard {
+        self.aborting.clone().drop_guard()
     }
 }
 
@@ -270,12 +270,10 @@ impl Upload {
     }
 
     /// Takes a piece without waiting, if it is small and there is room.
-    pub(crate) fn take_at_once(&self, py: Python<'_>, piece: &Shared) -> bool {
-        let taken = piece.as_ref().len() < CHUNK
+    pub(crate) fn take_at_once(&self, piece: &Shared) -> bool {
+        piece.as_ref().len() < CHUNK
             && !self.feed.aborting.is_cancelled()
-            && self.feed.state.try_lock().is_ok_and(|mut state| state.take_at_once(piece.as_ref()));
-        memory::sweep(py);
-        taken
+            && self.feed.state.try_lock().is_ok_and(|mut state| state.take_at_once(piece.as_ref()))
     }
 
     /// Takes a piece, and waits while too much is unsent.
@@ -284,7 +282,6 @@ impl Upload {
         let feed = self.feed.clone();
         let future = async move { Ok(feed.write(piece).await) };
         let finish = move |py: Python<'_>, written: Result<(), Trouble>| {
-            memory::sweep(py);
             written.map_err(|trouble| trouble.raise(py))?;
             Ok(length.into_pyobject(py)?.into_any().unbind())
         };

@@ -24,7 +24,7 @@ use items::{Item, Kind, Request};
 
 /// What comes of an item that has failed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OnError {
+pub(crate) enum OnError {
     /// The first one stops the call.
     Raise,
     /// Its exception stands in its place.
@@ -32,7 +32,7 @@ enum OnError {
 }
 
 impl OnError {
-    fn parse(text: &str) -> PyResult<OnError> {
+    pub(crate) fn parse(text: &str) -> PyResult<OnError> {
         match text {
             "raise" => Ok(OnError::Raise),
             "return" => Ok(OnError::Return),

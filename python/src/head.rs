@@ -10,7 +10,8 @@ use crate::info::ObjectInfo;
 use crate::location::Location;
 use crate::options::{ReadOptions, apply_read};
 
-fn request(client: &wirespeed::Client, location: Location, mut options: ReadOptions) -> Head {
+/// The engine's request for what Python asks.
+pub(crate) fn request(client: &wirespeed::Client, location: Location, mut options: ReadOptions) -> Head {
     let mut head = client.head(location.bucket, location.key);
     if let Some(id) = options.version_id.take() {
         head = head.version(id);

@@ -151,3 +151,27 @@ impl PutResult {
         format!("<wirespeed.PutResult etag={} parts={}>", self.etag.as_deref().unwrap_or("None"), self.parts)
     }
 }
+
+/// What `download` and `upload` moved.
+#[pyclass(frozen, get_all, module = "wirespeed")]
+#[derive(Default)]
+pub(crate) struct Transferred {
+    /// How many objects.
+    pub(crate) objects: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+}
+
+impl Transferred {
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.objects += 1;
+        self.bytes += bytes;
+    }
+}
+
+#[pymethods]
+impl Transferred {
+    fn __repr__(&self) -> String {
+        format!("<wirespeed.Transferred objects={} bytes={}>", self.objects, self.bytes)
+    }
+}

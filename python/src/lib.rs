@@ -15,12 +15,14 @@
 mod aio;
 mod bucket;
 mod buffer;
+mod by_bucket;
 mod call;
 mod client;
 mod columns;
 mod copy;
 mod delete;
 mod dlpack;
+mod download;
 mod errors;
 mod feed;
 mod fork;
@@ -37,8 +39,11 @@ mod page;
 mod presign;
 mod progress;
 mod put;
+mod put_many;
 mod runtime;
 mod stream;
+mod tree;
+mod upload;
 mod writer;
 
 use pyo3::prelude::*;
@@ -60,7 +65,7 @@ mod _wirespeed {
     #[pymodule_export]
     use crate::get_many::{AsyncCompletions, Completions};
     #[pymodule_export]
-    use crate::info::{ObjectInfo, PutResult};
+    use crate::info::{ObjectInfo, PutResult, Transferred};
     #[pymodule_export]
     use crate::list::{AsyncListing, Listing};
     #[pymodule_export]

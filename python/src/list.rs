@@ -95,6 +95,17 @@ impl Asked {
         Call { future, finish, watch: None }.run(py, &live, self.client.get().awaitable)
     }
 
+    fn first_page(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.versions {
+            return Err(errors::config("the first page of versions is that of pages()"));
+        }
+        let live = self.client.get().live(py)?;
+        let list = self.request(&live.engine);
+        let future = async move { Ok(Columns::of(Found::Objects(list.first_page().await?))) };
+        let finish = |py: Python<'_>, columns| Ok(Py::new(py, Page::from(columns))?.into_any());
+        Call { future, finish, watch: None }.run(py, &live, self.client.get().awaitable)
+    }
+
     fn repr(&self, class: &str) -> String {
         let of = if self.versions { "versions in " } else { "" };
         format!("<wirespeed.{class} of {of}s3://{}/{}>", self.location.bucket, self.location.key)
@@ -365,6 +376,11 @@ impl Listing {
         self.0.table(py)
     }
 
+    /// The first page alone, empty where there is nothing: one request, and none ahead.
+    fn first_page(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.0.first_page(py)
+    }
+
     fn __iter__(&self, py: Python<'_>) -> PyResult<Blocking> {
         Ok(Blocking { reading: self.0.reading(py)?, each: Each::Object })
     }
@@ -399,6 +415,11 @@ impl AsyncListing {
     /// All of it as one page, its `prefixes` too. To be awaited.
     fn table(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.0.table(py)
+    }
+
+    /// The first page alone, empty where there is nothing: one request, and none ahead. To be awaited.
+    fn first_page(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        self.0.first_page(py)
     }
 
     fn __aiter__(&self, py: Python<'_>) -> PyResult<Awaitable> {

@@ -1,4 +1,6 @@
-//! PUT: an object from memory or from a file.
+//! PUT: an object from memory, from a file, or from whatever gives bytes.
+
+mod source;
 
 use std::path::PathBuf;
 
@@ -11,11 +13,13 @@ use wirespeed::Put;
 use crate::buffer::Buffer;
 use crate::call::Call;
 use crate::client::Verbs;
+use crate::feed::Upload;
 use crate::info::PutResult;
 use crate::location::Location;
 use crate::memory::Shared;
 use crate::options::WriteOptions;
 use crate::progress::Watch;
+use source::Source;
 
 /// The engine's request for what Python asks.
 pub(crate) fn request(client: &wirespeed::Client, location: Location, options: WriteOptions) -> Put {
@@ -47,8 +51,20 @@ pub(crate) fn memory(data: &Bound<'_, PyAny>) -> PyResult<Option<Bytes>> {
 
 #[pymethods]
 impl Verbs {
-    /// Writes an object from memory: one request, or a multipart upload, by its size. The memory is
-    /// sent from where it lies and must not change until this returns.
+    /// Writes an object: one request, or a multipart upload, by its size.
+    ///
+    /// `data` is memory (bytes, a memoryview, a numpy array, a `Buffer`), which is sent from where it
+    /// lies and must not change until this returns; or something that is read to its end: a file-like
+    /// object with ``read(size)``, opened in binary mode, or an iterable of bytes-like pieces. What is
+    /// read is held a part at a time, within the memory budget. In the awaitable view it is read in a
+    /// thread of the event loop's executor, so that what it does there must bear that; where the call is
+    /// cancelled, that thread ends when its reader next returns.
+    ///
+    /// What a reader raises stops the upload and is raised here, unchanged; nothing is stored then.
+    /// `progress` is called with a `Progress`.
+    ///
+    /// Raises `PreconditionError` where ``if_match`` or ``if_none_match="*"`` does not hold, and the
+    /// others of `wirespeed.errors`.
     #[pyo3(signature = (r#where, data, *, bucket=None, progress=None, **options))]
     fn put(
         &self,
@@ -61,12 +77,19 @@ impl Verbs {
     ) -> PyResult<Py<PyAny>> {
         let location = Location::object(r#where, bucket)?;
         let options = WriteOptions::parse(options)?;
-        let body = memory(data)?.ok_or_else(|| PyTypeError::new_err("no memory"))?;
+        let body = match memory(data)? {
+            Some(memory) => Ok(memory),
+            None => Err(Source::new(data)?),
+        };
         let live = self.live(py)?;
         let (counts, watch) = Watch::new(progress);
         let put = request(&live.engine, location, options).progress(counts);
+        let memory = match body {
+            Ok(memory) => memory,
+            Err(source) => return source::put(py, Upload::begin(&live, put)?, source, watch, self.awaitable),
+        };
         let finish = |py: Python<'_>, outcome| Ok(Py::new(py, PutResult::from(outcome))?.into_any());
-        Call { future: put.bytes(body), finish, watch }.run(py, &live, self.awaitable)
+        Call { future: put.bytes(memory), finish, watch }.run(py, &live, self.awaitable)
     }
 
     /// Writes an object from a local file, read part by part within the memory budget.

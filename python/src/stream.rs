@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyDict, PyType};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use wirespeed::{Error, ObjectStream};
@@ -30,7 +30,7 @@ use crate::info::ObjectInfo;
 use crate::location::{Location, Wanted};
 use crate::memory::{Lent, NewBytes};
 use crate::options::ReadOptions;
-use crate::{aio, get, memory, runtime};
+use crate::{aio, get, runtime};
 
 /// A read of no more than this takes all of it in one step, when all of it has landed.
 const AT_ONCE: usize = 16 << 20;
@@ -280,9 +280,7 @@ impl Reading {
         let left = shared.length - shared.position.load(Ordering::Relaxed).min(shared.length);
         let size = size.and_then(|size| u64::try_from(size).ok()).map_or(left, |size| size.min(left));
         let size = usize::try_from(size).map_err(|_| errors::config("more bytes than an object can have"))?;
-        self.fill(py, NewBytes::new(py, size)?, |py, bytes, filled| {
-            Ok::<Py<PyBytes>, PyErr>(bytes.finish(py, filled)).map(Py::into_any)
-        })
+        self.fill(py, NewBytes::new(py, size)?, |py, bytes, filled| Ok(bytes.finish(py, filled).into_any()))
     }
 
     fn readinto(&self, py: Python<'_>, destination: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -325,7 +323,6 @@ impl Reading {
                 Ok(turn) => turn,
                 Err(trouble) => {
                     drop(into);
-                    memory::sweep(py);
                     return Err(trouble.raise(py));
                 }
             };
@@ -398,7 +395,7 @@ macro_rules! both {
 
             /// Reads `size` bytes, fewer only at the end; all that are left without a size, or with a negative
             /// one. One copy: from where they landed into the new ``bytes``.
-            #[pyo3(signature = (size=-1, /))]
+            #[pyo3(signature = (size=-1, /), text_signature = "($self, size=-1, /)")]
             fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Py<PyAny>> {
                 self.0.read(py, size)
             }

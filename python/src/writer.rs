@@ -43,10 +43,8 @@ impl Writing {
         }
         let piece = piece(data)?;
         let length = piece.as_ref().len();
-        if upload.take_at_once(py, &piece) {
+        if upload.take_at_once(&piece) {
             self.position.fetch_add(length as u64, Ordering::Relaxed);
-            drop(piece);
-            crate::memory::sweep(py);
             let length = length.into_pyobject(py)?.into_any().unbind();
             return if self.awaitable { aio::ready(py, length) } else { Ok(length) };
         }

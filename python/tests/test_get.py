@@ -162,7 +162,9 @@ def test_a_customers_key_opens_what_it_locked(verbs: Any, bucket: str) -> None:
         verbs.get("k", bucket=bucket)
 
 
-def test_bytes_are_compared_with_the_objects_checksum(verbs: Any, bucket: str, large: bytes) -> None:
+def test_bytes_are_compared_with_the_objects_checksum(
+    verbs: Any, bucket: str, large: bytes
+) -> None:
     verbs.put("large", large, bucket=bucket)
     assert verbs.get("large", bucket=bucket, verify=True).info.verified == "verified"
     assert verbs.get("large", bucket=bucket, verify=False).info.verified != "verified"
@@ -209,7 +211,10 @@ def test_on_part_counts_offsets_in_the_object(verbs: Any, bucket: str, large: by
     parts: dict[int, bytes] = {}
     start, stop = MIB + 3, 12 * MIB
     verbs.get(
-        "large", bucket=bucket, range=(start, stop), on_part=lambda o, v: parts.update({o: bytes(v)})
+        "large",
+        bucket=bucket,
+        range=(start, stop),
+        on_part=lambda o, v: parts.update({o: bytes(v)}),
     )
     assert min(parts) == start
     assert b"".join(parts[offset] for offset in sorted(parts)) == large[start:stop]
@@ -222,9 +227,7 @@ def test_on_part_is_called_in_the_thread_that_waits(verbs: Any, bucket: str, lar
     assert threads == {threading.get_ident()}
 
 
-def test_parts_that_are_let_go_give_their_memory_back(
-    new_client: Any, bucket: str
-) -> None:
+def test_parts_that_are_let_go_give_their_memory_back(new_client: Any, bucket: str) -> None:
     # More than the client may hold: it ends only if memory comes back part by part.
     size = 96 * MIB
     small = new_client(memory=32 * MIB)
@@ -260,9 +263,7 @@ class Refusal(Exception):
     """What a callback of these tests raises."""
 
 
-def test_what_on_part_raises_surfaces_and_stops_the_transfer(
-    verbs: Any, bucket: str
-) -> None:
+def test_what_on_part_raises_surfaces_and_stops_the_transfer(verbs: Any, bucket: str) -> None:
     size = 64 * MIB
     verbs.put("big", bytes(size), bucket=bucket)
     calls: list[int] = []

@@ -73,7 +73,9 @@ KINDS: dict[str, Callable[[ExitStack, int], Any]] = {
     "a record array": lambda stack, size: numpy.zeros(size // 4, [("a", "<i2"), ("b", "<i2")]),
     "rows of numpy": lambda stack, size: numpy.zeros((3, size), "u1")[1],
     "numpy of times": lambda stack, size: numpy.zeros(size // 8, "M8[us]"),
-    "records with an O in a name": lambda stack, size: numpy.zeros(size // 2, [("O", "u1"), ("P", "u1")]),
+    "records with an O in a name": lambda stack, size: numpy.zeros(
+        size // 2, [("O", "u1"), ("P", "u1")]
+    ),
     "mmap": in_a_mapped_file,
     "anonymous mmap": lambda stack, size: stack.enter_context(mmap.mmap(-1, size)),
     "shared memory": in_shared_memory,
@@ -98,9 +100,7 @@ def test_every_kind_of_memory_is_filled(verbs: Any, where: str, data: bytes, kin
         assert content(destination) == data
 
 
-def test_what_lies_behind_the_bytes_is_left_alone(
-    verbs: Any, s3: Any, bucket: str
-) -> None:
+def test_what_lies_behind_the_bytes_is_left_alone(verbs: Any, s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="k", Body=b"0123456789")
     destination = bytearray(b"-" * 16)
     assert verbs.get_into("k", destination, bucket=bucket) == 10
@@ -146,7 +146,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "columns first": (lambda: numpy.zeros((2, SIZE), "u1", order="F"), BufferError, "contiguous"),
     "a transposed array": (lambda: numpy.zeros((SIZE, 2), "u1").T, BufferError, "contiguous"),
     "backwards": (lambda: numpy.zeros(SIZE, "u1")[::-1], BufferError, "contiguous"),
-    "a strided memoryview": (lambda: memoryview(bytearray(2 * SIZE))[::2], BufferError, "one piece"),
+    "a strided memoryview": (
+        lambda: memoryview(bytearray(2 * SIZE))[::2],
+        BufferError,
+        "one piece",
+    ),
     "read-only memoryview": (lambda: memoryview(bytes(SIZE)), BufferError, "writable"),
     "a released memoryview": (lambda: released(), BufferError, "released"),
     "a closed mmap": (lambda: closed_mmap(), BufferError, "closed"),
@@ -155,10 +159,18 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "None": (lambda: None, TypeError, "writable buffer"),
     "an int": (lambda: SIZE, TypeError, "writable buffer"),
     "an array of objects": (lambda: numpy.zeros(SIZE, "O"), TypeError, "references"),
-    "records with objects": (lambda: numpy.zeros(SIZE, [("O", "u1"), ("x", "O")]), TypeError, "refer"),
+    "records with objects": (
+        lambda: numpy.zeros(SIZE, [("O", "u1"), ("x", "O")]),
+        TypeError,
+        "refer",
+    ),
     "times and objects": (lambda: numpy.zeros(SIZE, "M8[s], O"), TypeError, "references"),
     "DLPack of another device": (lambda: OnAnotherDevice(), BufferError, "memory of the host"),
-    "strided DLPack": (lambda: OnlyDlpack(numpy.zeros(2 * SIZE, "u1")[::2]), BufferError, "side by"),
+    "strided DLPack": (
+        lambda: OnlyDlpack(numpy.zeros(2 * SIZE, "u1")[::2]),
+        BufferError,
+        "side by",
+    ),
     "DLPack that is refused": (lambda: Withheld(), BufferError, "detach"),
 }
 
@@ -269,7 +281,9 @@ def test_nothing_of_the_engines_memory_is_used(verbs: Any, where: str) -> None:
     assert max(most) - before < SIZE // 2
 
 
-def test_many_calls_fill_parts_of_one_array(client: wirespeed.Client, where: str, data: bytes) -> None:
+def test_many_calls_fill_parts_of_one_array(
+    client: wirespeed.Client, where: str, data: bytes
+) -> None:
     import asyncio
 
     array = numpy.zeros(SIZE, "u1")

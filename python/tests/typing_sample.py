@@ -251,6 +251,7 @@ def pieces(
         assert_type(one, ListedObject)
     assert_type(listing.keys(), list[str])
     assert_type(listing.table(), Page)
+    assert_type(listing.first_page(), Page)
     with writer:
         assert_type(writer.write(b"data"), int)
     assert_type(writer.result, PutResult | None)
@@ -276,6 +277,7 @@ async def awaited_pieces(
     async for page in listing.pages():
         assert_type(page, Page)
     assert_type(await listing.table(), Page)
+    assert_type(await listing.first_page(), Page)
     async with writer:
         assert_type(await writer.write(b"data"), int)
     async with finished:

@@ -274,9 +274,11 @@ class Transferred:
     """What `download` and `upload` moved."""
 
     @property
-    def objects(self) -> int: ...
+    def objects(self) -> int:
+        """How many objects."""
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """Their bytes."""
 
 @final
 class BucketInfo:
@@ -348,6 +350,8 @@ class Listing:
     def pages(self) -> Iterator[Page]: ...
     def keys(self) -> list[str]: ...
     def table(self) -> Page: ...
+    def first_page(self) -> Page:
+        """The first page alone, empty where there is nothing: one request, and none ahead."""
     def __iter__(self) -> Iterator[ListedObject]: ...
 
 @final
@@ -357,6 +361,7 @@ class AsyncListing:
     def pages(self) -> AsyncIterator[Page]: ...
     def keys(self) -> Awaitable[list[str]]: ...
     def table(self) -> Awaitable[Page]: ...
+    def first_page(self) -> Awaitable[Page]: ...
     def __aiter__(self) -> AsyncIterator[ListedObject]: ...
 
 @final
@@ -876,7 +881,7 @@ class Client:
     ) -> Writer: ...
     def download(
         self,
-        source: str | Sequence[tuple[str, _Path]],
+        source: str | Iterable[tuple[str, _Path]],
         target: _Path | None = None,
         *,
         bucket: str | None = None,
@@ -885,7 +890,7 @@ class Client:
     ) -> Transferred: ...
     def upload(
         self,
-        source: _Path | Sequence[tuple[_Path, str]],
+        source: _Path | Iterable[tuple[_Path, str]],
         target: str | None = None,
         *,
         bucket: str | None = None,
@@ -1302,7 +1307,7 @@ class AsyncClient:
     ) -> AsyncWriter: ...
     def download(
         self,
-        source: str | Sequence[tuple[str, _Path]],
+        source: str | Iterable[tuple[str, _Path]],
         target: _Path | None = None,
         *,
         bucket: str | None = None,
@@ -1311,7 +1316,7 @@ class AsyncClient:
     ) -> Awaitable[Transferred]: ...
     def upload(
         self,
-        source: _Path | Sequence[tuple[_Path, str]],
+        source: _Path | Iterable[tuple[_Path, str]],
         target: str | None = None,
         *,
         bucket: str | None = None,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use tempfile::TempDir;
-use wirespeed::Client;
+use wirespeed::{Client, Object};
 
 use super::{Arguments, Operation, Sink};
 use crate::context::Context;
@@ -24,6 +24,8 @@ pub(super) struct Work {
     keys: Vec<String>,
     /// One object by the verb for one, whatever the number of keys by the verb for many.
     many: bool,
+    /// All objects of a round in memory until it ends, not each only until the next.
+    keep: bool,
     /// Bytes of each object that is uploaded, from `body` or from the folder's first file.
     size: u64,
     body: Bytes,
@@ -67,7 +69,8 @@ impl Work {
         }
         let single =
             keys.len() == 1 && !(operation == Operation::Get && arguments.targets.iter().any(S3Uri::is_prefix));
-        Ok(Work { operation, sink, bucket, keys, many: !single, size, body, folder })
+        let keep = arguments.keep;
+        Ok(Work { operation, sink, bucket, keys, many: !single, keep, size, body, folder })
     }
 
     /// The keys of a round, which takes them for its own: copied outside the clock.
@@ -116,7 +119,17 @@ impl Work {
                 drain(get.files(files.collect::<Vec<_>>())?, count, |info| info.size).await
             }
             (Sink::Discard, _) => drain(get.discard(keys)?, count, |info| info.size).await,
-            _ => drain(get.buffers(keys)?, count, |object| object.body.len() as u64).await,
+            _ => {
+                let mut kept = Vec::with_capacity(if self.keep { keys.len() } else { 0 });
+                let take = |object: Object| {
+                    let bytes = object.body.len() as u64;
+                    if self.keep {
+                        kept.push(object);
+                    }
+                    bytes
+                };
+                drain(get.buffers(keys)?, count, take).await
+            }
         }
     }
 
@@ -156,7 +169,7 @@ impl Drop for Work {
 async fn drain<T>(
     mut results: impl Stream<Item = (usize, wirespeed::Result<T>)> + Unpin,
     count: u64,
-    bytes: impl Fn(T) -> u64,
+    mut bytes: impl FnMut(T) -> u64,
 ) -> Result<Moved, Failure> {
     let mut moved = Moved::default();
     while let Some((_, result)) = results.next().await {
@@ -194,6 +207,9 @@ fn check(arguments: &Arguments) -> Result<(), Failure> {
     }
     if !put && arguments.size.is_some() {
         return usage("--size is for put");
+    }
+    if arguments.keep && (put || arguments.sink != Sink::Memory) {
+        return usage("--keep is for get with --sink memory");
     }
     if arguments.path.is_some() && arguments.sink != Sink::File {
         return usage("--path is for --sink file");

@@ -1,7 +1,7 @@
 //! S3 to this machine: one object to a file, or all under a prefix into a folder.
 //!
 //! Keys go to one call of the engine page by page, while later pages are still fetched; results come back as they
-//! finish. Every key goes through `local_path` first. The bytes themselves are the engine's: into a temporary file beside
+//! finish. Every key goes through a `Target` first. The bytes themselves are the engine's: into a temporary file beside
 //! the target, renamed when whole.
 
 use std::fs;
@@ -9,13 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use wirespeed::{GetMany, ObjectInfo, Page, Progress, SseCustomerKey};
+use wirespeed_local::{Target, file_name};
 
 use super::under_way::UnderWay;
 use super::{Arguments, account_for_lost};
 use crate::access::Access;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
-use crate::local_path::{self, Target};
 use crate::progress::{Bar, Expected};
 use crate::tally::{Item, Operation, Tally, shown};
 use crate::uri::S3Uri;
@@ -140,7 +140,7 @@ fn destination_file(uri: &S3Uri, destination: &Path) -> Result<PathBuf, Failure>
     if !wants_folder && !destination.is_dir() {
         return Ok(destination.to_owned());
     }
-    let name = local_path::file_name(uri.file_name())
+    let name = file_name(uri.file_name())
         .map_err(|why| Failure::Refused(format!("refused {uri}: {why}; name the file to write")))?;
     let path = destination.join(name);
     if path.is_dir() {

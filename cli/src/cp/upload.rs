@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use wirespeed::Progress;
 
 use super::under_way::UnderWay;
-use super::walk::{Found, Walk};
+use super::walk::{Found, Walk, failure};
 use super::{Arguments, account_for_lost, own_name, under_its_name};
 use crate::context::Context;
 use crate::failure::{Exit, Failure, visible};
@@ -161,9 +161,9 @@ fn judge(found: Found, prefix: &S3Uri, tally: &mut Tally<'_>) -> Result<Option<P
             return Ok(Some(((path, uri.key), item)));
         }
         Found::Skipped { path, why } => tally.skipped(&shown(&path), why),
-        Found::Failed { path, failure } => {
+        Found::Failed { path, why } => {
             let item = Item { source: shown(&path), ..Item::default() };
-            tally.failed(&item, failure)?;
+            tally.failed(&item, failure(&path, why))?;
         }
     }
     Ok(None)

@@ -94,6 +94,14 @@ impl List {
         Pages::new("list", bucket, Box::new(move |marker| Box::pin(Arc::clone(&list).page(marker))))
     }
 
+    /// The first page alone, for those who ask whether there is anything: one request, and none ahead.
+    ///
+    /// # Errors
+    /// As the first of [`pages`](List::pages).
+    pub async fn first_page(self) -> Result<Page> {
+        Ok(Arc::new(self).page(None).await?.0)
+    }
+
     /// All versions and delete markers of the keys instead of the newest alone, in pages that are
     /// fetched one ahead. Nothing is sent before the first is asked for.
     ///

@@ -10,7 +10,7 @@ const COMPRESSIONS: [&str; 6] = ["br", "bz2", "gz", "xz", "z", "zst"];
 const SHORT_FOR: [(&str, &str); 5] = [("svgz", "svg"), ("tbz2", "tar"), ("tgz", "tar"), ("taz", "tar"), ("txz", "tar")];
 
 /// The media type of a file or key of this name; `None` where the name says nothing.
-pub(crate) fn guess(name: &str) -> Option<&'static str> {
+pub fn guess(name: &str) -> Option<&'static str> {
     let name = name.rsplit('/').next()?;
     let (stem, ending) = split(name)?;
     let ending = ending.to_ascii_lowercase();

@@ -17,7 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The folder that a recursive download fills.
-pub(crate) struct Target {
+pub struct Target {
     root: PathBuf,
     /// The folders below the root, down to the parent of the last accepted key, that are known to be no trap.
     verified: Vec<OsString>,
@@ -27,17 +27,20 @@ pub(crate) struct Target {
 
 impl Target {
     /// A target rooted at `root`, which the person named: it may itself be, or lie behind, a symbolic link.
-    pub(crate) fn new(root: &Path) -> Target {
+    pub fn new(root: &Path) -> Target {
         Target { root: root.to_owned(), verified: Vec::new(), accepted: Vec::new() }
     }
 
     /// The folder itself.
-    pub(crate) fn root(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The path for a key relative to the prefix that is downloaded, or in words why there is none.
-    pub(crate) fn map(&mut self, key: &str) -> Result<PathBuf, String> {
+    /// The path for a key relative to the prefix that is downloaded.
+    ///
+    /// # Errors
+    /// In words, why there is none.
+    pub fn map(&mut self, key: &str) -> Result<PathBuf, String> {
         let components = components(key)?;
         self.is_free(key)?;
         let (name, parents) = components.split_last().ok_or("it is empty")?;
@@ -124,7 +127,10 @@ fn components(key: &str) -> Result<Vec<&str>, String> {
 }
 
 /// Checks a single object's file name, which is joined to the folder that the person named.
-pub(crate) fn file_name(name: &str) -> Result<&str, String> {
+///
+/// # Errors
+/// In words, what is wrong with it.
+pub fn file_name(name: &str) -> Result<&str, String> {
     components(name).map(|_| name)
 }
 

@@ -1,0 +1,207 @@
+"""What a file system may be told, and what of it is kept, shown and handed on."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.config import set_conf_env
+
+from wirespeed import Client
+from wirespeed.errors import ConfigError
+from wirespeed.fsspec import (
+    S3FileSystem,
+    WirespeedFileSystem,
+    give_back_s3,
+    options,
+    take_over_s3,
+)
+
+SECRET = "s3cr3t/+" + "x" * 30
+
+
+def client_keywords(**given: Any) -> dict[str, Any]:
+    """What the client is told."""
+    return options.parse(given).client
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"key": "AK", "secret": "SK", "token": "T"}, {
+            "access_key_id": "AK", "secret_access_key": "SK", "session_token": "T"}),
+        ({"username": "AK", "password": "SK"}, {"access_key_id": "AK", "secret_access_key": "SK"}),
+        ({"client_kwargs": {"aws_access_key_id": "A", "aws_secret_access_key": "S"}}, {
+            "access_key_id": "A", "secret_access_key": "S"}),
+        ({"anon": True}, {"anonymous": True}),
+        ({"anon": "true", "key": "AK", "secret": "SK"}, {"anonymous": True}),
+        ({"anon": False}, {}),
+        ({"endpoint_url": "http://a", "client_kwargs": {"endpoint_url": "http://b"}}, {
+            "endpoint_url": "http://a"}),
+        ({"client_kwargs": {"endpoint_url": "http://b", "region_name": "eu-central-1"}}, {
+            "endpoint_url": "http://b", "region": "eu-central-1"}),
+        ({"client_kwargs": {"verify": False}}, {"verify_tls": False}),
+        ({"client_kwargs": {"verify": "/ca.pem"}}, {"ca_bundle": "/ca.pem"}),
+        ({"profile": "work"}, {"profile": "work"}),
+        ({"config_kwargs": {"connect_timeout": 3, "read_timeout": 9}}, {
+            "connect_timeout": 3, "first_byte_timeout": 9, "stall_timeout": 9}),
+        ({"config_kwargs": {"retries": {"max_attempts": 4}}}, {"max_attempts": 5}),
+        ({"config_kwargs": {"retries": {"total_max_attempts": 4}}}, {"max_attempts": 4}),
+        ({"config_kwargs": {"s3": {"addressing_style": "path"}}}, {"addressing_style": "path"}),
+        ({"config_kwargs": {"signature_version": "s3v4", "max_pool_connections": 50}}, {
+            "concurrency": 50}),
+        ({"use_ssl": False, "endpoint_url": "http://a"}, {"endpoint_url": "http://a"}),
+        ({"concurrency": "7", "verify_checksums": "false", "part_size": "16MiB"}, {
+            "concurrency": 7, "verify_checksums": False, "part_size": "16MiB"}),
+        ({"max_concurrency": 4, "cache_regions": True, "fixed_upload_size": True}, {}),
+    ],
+)  # fmt: skip
+def test_the_client_is_told_in_its_own_words(given: dict[str, Any], told: dict[str, Any]) -> None:
+    assert client_keywords(**given) == told
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"endpoint": "http://a"}, "endpoint; did you mean endpoint_url"),
+        ({"client_kwargs": {"region": "x"}}, "region"),
+        ({"client_kwargs": 3}, "mapping"),
+        ({"config_kwargs": {"signature_version": "s3"}}, "s3v4"),
+        ({"config_kwargs": {"proxies": {"http": "http://p"}}}, "https"),
+        ({"config_kwargs": {"s3": {"colour": "red"}}}, "colour"),
+        ({"s3_additional_kwargs": {"Colour": "red"}}, "Colour"),
+        ({"session": object()}, "profile"),
+        ({"use_ssl": False}, "http://"),
+        ({"local_expiry_check": True}, "local_expiry_check"),
+        ({"requester_pays": "perhaps"}, "requester_pays"),
+    ],
+)
+def test_what_is_not_known_is_an_error_that_names_it(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        WirespeedFileSystem(**given)
+
+
+def test_requests_carry_what_s3s_own_names_say() -> None:
+    said = options.parse(
+        {
+            "requester_pays": True,
+            "s3_additional_kwargs": {"StorageClass": "STANDARD_IA", "Tagging": "a=1&b=x%20y"},
+        }
+    )
+    assert said.reading({"version_id": "v"}) == {"request_payer": True, "version_id": "v"}
+    assert said.writing({"ContentType": "text/csv", "acl": False}) == {
+        "request_payer": True,
+        "storage_class": "STANDARD_IA",
+        "tags": {"a": "1", "b": "x y"},
+        "content_type": "text/csv",
+    }
+    assert said.writing({"content_type": "text/csv"})["content_type"] == "text/csv"
+    assert said.access() == {"request_payer": True}
+    with pytest.raises(TypeError, match="ContentTypo"):
+        said.writing({"ContentTypo": "text/csv"})
+
+
+def test_a_variable_of_the_environment_makes_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    conf: dict[str, dict[str, str]] = {}
+    set_conf_env(conf, {"FSSPEC_WIRESPEED_ANON": "true", "FSSPEC_WIRESPEED_REGION": "eu-north-1"})
+    monkeypatch.setitem(fsspec.config.conf, "wirespeed", conf["wirespeed"])
+    fs = fsspec.filesystem("wirespeed", skip_instance_cache=True)
+    assert fs.options.client == {"anonymous": True, "region": "eu-north-1"}
+
+
+def test_the_same_options_give_the_same_instance_and_another_secret_another() -> None:
+    one = WirespeedFileSystem(key="AK", secret="first")
+    assert WirespeedFileSystem(key="AK", secret="first") is one
+    assert WirespeedFileSystem(key="AK", secret="second") is not one
+    assert hash(one) == hash(one)
+
+
+def test_a_secret_is_not_shown() -> None:
+    fs = WirespeedFileSystem(
+        key="AK",
+        secret=SECRET,
+        token=SECRET + "t",
+        client_kwargs={"aws_session_token": SECRET},
+        skip_instance_cache=True,
+    )
+    shown = [repr(fs), str(fs), repr(fs.storage_options), repr(fs.options), repr(vars(fs))]
+    shown.append(fs.to_json(include_password=False))
+    assert SECRET not in "".join(shown)
+    assert "AK" in repr(fs.storage_options)
+
+
+def test_a_secret_is_not_handed_on_unless_it_is_said_so() -> None:
+    fs = WirespeedFileSystem(key="AK", secret=SECRET, skip_instance_cache=True)
+    for hand_on in (
+        pickle.dumps,
+        lambda it: pickle.dumps(it.storage_options),
+        lambda it: it.to_json(),
+    ):
+        with pytest.raises(ConfigError, match="pickle_secrets"):
+            hand_on(fs)
+    assert copy.deepcopy(fs.storage_options)["secret"] == SECRET
+
+    said = WirespeedFileSystem(key="AK", secret=SECRET, pickle_secrets=True)
+    again = pickle.loads(pickle.dumps(said))
+    assert again.options.client["secret_access_key"] == SECRET
+    assert WirespeedFileSystem.from_json(said.to_json()).options.client["access_key_id"] == "AK"
+
+
+def test_without_a_secret_a_file_system_is_handed_on_as_it_is() -> None:
+    fs = WirespeedFileSystem(
+        endpoint_url="http://localhost:9", client_kwargs={"region_name": "r-1"}
+    )
+    assert pickle.loads(pickle.dumps(fs)) is fs
+    assert fsspec.AbstractFileSystem.from_json(fs.to_json()) is fs
+    assert json.loads(fs.to_json())["protocol"] == "wirespeed"
+
+
+def test_the_scheme_s3_is_taken_over_only_when_asked_and_given_back() -> None:
+    before = fsspec.registry.get("s3")
+    assert before is not S3FileSystem
+    take_over_s3()
+    take_over_s3()
+    try:
+        assert fsspec.get_filesystem_class("s3") is S3FileSystem
+        fs, path = fsspec.core.url_to_fs("s3a://bucket/key", anon=True)
+        assert isinstance(fs, WirespeedFileSystem)
+        assert path == "bucket/key"
+        assert fs.unstrip_protocol("bucket/key") == "s3://bucket/key"
+    finally:
+        give_back_s3()
+    assert fsspec.registry.get("s3") is before
+    assert fsspec.get_filesystem_class("wirespeed") is WirespeedFileSystem
+
+
+def test_paths_are_taken_with_any_of_the_schemes() -> None:
+    fs = WirespeedFileSystem(anon=True)
+    for url in ("s3://b/k/x", "s3a://b/k/x", "wirespeed://b/k/x", "b/k/x", "b/k/x/"):
+        assert fs._strip_protocol(url) == "b/k/x"
+    assert fs.split_path("s3://b/k%20 ü+?.txt") == ("b", "k%20 ü+?.txt", None)
+    assert fs.unstrip_protocol("b/k") == "wirespeed://b/k"
+    aware = WirespeedFileSystem(anon=True, version_aware=True)
+    assert aware.split_path("b/k?versionId=v1") == ("b", "k", "v1")
+    assert fsspec.core.url_to_fs("wirespeed://b/k?versionId=v1", anon=True)[0].version_aware
+
+
+def test_making_a_file_system_starts_no_thread_and_sends_nothing() -> None:
+    code = """
+import threading
+from wirespeed.fsspec import WirespeedFileSystem
+fs = WirespeedFileSystem(key="a", secret="b", endpoint_url="http://127.0.0.1:1")
+assert threading.active_count() == 1, threading.enumerate()
+assert len(__import__("os").listdir("/proc/self/task")) == 1
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_options_of_our_own_reach_the_client() -> None:
+    fs = WirespeedFileSystem(anon=True, concurrency=3, part_size="16MiB", skip_instance_cache=True)
+    assert isinstance(fs.client, Client)
+    assert fs.client.settings["concurrency"] == "3"

@@ -1,0 +1,192 @@
+"""`WirespeedFileSystem`: opening files, on top of the operations of its base classes."""
+
+# fsspec is not typed.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false
+# pyright: reportUntypedBaseClass=false, reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleMethodOverride=false
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fsspec.compression import compr
+from fsspec.core import get_compression
+
+from .core import Place
+from .info import Info
+from .reading import ReadFile
+from .steps import Plan, made, run, run_async
+from .streaming import AsyncReadFile, AsyncWriteFile
+from .transfers import Transfers
+from .writing import CompressedFile, WriteFile
+
+if TYPE_CHECKING:
+    from .._wirespeed import Writer
+
+# s3fs's names for how a file is buffered that say nothing here.
+_IGNORED = frozenset({"fill_cache", "default_cache", "trim", "max_concurrency"})
+# What an object that is appended to keeps of how it was described.
+_KEPT = {
+    "ContentType": "content_type",
+    "ContentEncoding": "content_encoding",
+    "ContentDisposition": "content_disposition",
+    "ContentLanguage": "content_language",
+    "CacheControl": "cache_control",
+    "Metadata": "metadata",
+}
+
+
+class WirespeedFileSystem(Transfers):
+    """S3 as a file system, for all that takes fsspec's: pandas, pyarrow, dask, zarr, xarray,
+    polars, Hugging Face datasets.
+
+    The options are s3fs's: ``key``, ``secret``, ``token``, ``anon``, ``profile``,
+    ``endpoint_url``, ``client_kwargs`` (``region_name``, ``endpoint_url``, ``verify``),
+    ``config_kwargs``, ``requester_pays``, ``version_aware``, ``s3_additional_kwargs``,
+    ``default_block_size``, ``default_cache_type``, ``use_listings_cache``,
+    ``listings_expiry_time`` (seconds, 60 unless said; ``None`` is for ever), ``asynchronous``;
+    and the settings of `wirespeed.Client` by their own names (``region``, ``concurrency``,
+    ``part_size``, ``memory``, ...). What is not said comes from AWS's variables and files.
+
+    Every operation has a blocking form, which runs on the thread that calls it (from a coroutine,
+    another thread or a forked child as well) and one with an underscore to await. Many objects
+    are one call: ``cat``, ``cat_ranges``, ``get``, ``put``, ``pipe``, ``rm``, ``find``, ``glob``,
+    ``du``.
+
+    To be fresh: listings are kept for a minute, and never answer that something is not there.
+    Give ``refresh=True`` to `ls`, `info` and `exists`, or call `invalidate_cache`, or make the
+    file system with ``use_listings_cache=False``.
+    """
+
+    def _plan_open(self, path: str, version_id: str | None, how: dict[str, Any]) -> Plan[Any]:
+        """The place, what is known of the object there, and whether the server has just said
+        so."""
+        place = self._object(path, version_id)
+        options = self.options.reading(how)
+        known = self._in_cache(place.path)
+        usable = known is not None and known["type"] == "file" and bool(known.get("ETag"))
+        if known is not None and usable and place.version_id in (None, known.get("VersionId")):
+            return place, known, False, options
+        details: Info = yield from self._plan_head(place)
+        if self.version_aware and place.version_id is None and details.get("VersionId"):
+            place = Place(place.bucket, place.key, details["VersionId"])
+        return place, details, True, options
+
+    def _open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        autocommit: bool = True,
+        cache_options: dict[str, Any] | None = None,
+        cache_type: str | None = None,
+        size: int | None = None,
+        version_id: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        kwargs = {name: value for name, value in kwargs.items() if name not in _IGNORED}
+        block_size = block_size or self.options.default_block_size
+        if mode == "rb":
+            plan = self._plan_open(path, version_id, kwargs)
+            place, details, confirmed, options = run(plan, self.client)
+            return ReadFile(
+                self,
+                place,
+                details,
+                confirmed=confirmed,
+                block_size=block_size,
+                cache_type=cache_type or self.options.default_cache_type,
+                cache_options=cache_options,
+                options=options,
+            )
+        if mode not in ("wb", "ab", "xb"):
+            raise ValueError(f"mode is rb, wb, ab or xb, not {mode!r}")
+        place = self._target(path)
+        options = self.options.writing(kwargs)
+        how: dict[str, Any] = {"autocommit": autocommit, "block_size": block_size}
+        if mode == "ab":
+            return self._append(place, options, how)
+        if mode == "xb":
+            if self.exists(path, refresh=True):
+                raise FileExistsError(f"there is an object {place.uri}")
+            options["if_none_match"] = "*"
+        return WriteFile(self, place, mode, options=options, **how)
+
+    def open(
+        self,
+        path: str,
+        mode: str = "rb",
+        block_size: int | None = None,
+        cache_options: dict[str, Any] | None = None,
+        compression: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """A file; mode ``"rb"``, ``"wb"``, ``"ab"`` or ``"xb"``, or without the ``b`` as text.
+
+        ``block_size`` is the most to fetch ahead in reading, ``cache_type`` how (see `reading`).
+        Further keywords say which version is read, or with what the object is written.
+        """
+        if compression is None or "b" not in mode or "r" in mode:
+            return super().open(
+                path,
+                mode,
+                block_size=block_size,
+                cache_options=cache_options,
+                compression=compression,
+                **kwargs,
+            )
+        raw: Any = super().open(path, mode, block_size=block_size, **kwargs)
+        codec = compr[get_compression(path, compression)]
+        return raw if codec is None else CompressedFile(codec(raw, mode=mode[0]), raw)
+
+    def _append(self, place: Place, options: dict[str, Any], how: dict[str, Any]) -> WriteFile:
+        """S3 can't add to an object: it is written anew, its old bytes first, unless it changes
+        meanwhile."""
+        try:
+            details: Info = run(self._plan_head(place), self.client)
+        except FileNotFoundError:
+            return WriteFile(self, place, "ab", options=options, **how)
+        reading = self.options.reading({"if_match": details["ETag"] or None})
+        kept = {ours: details[name] for name, ours in _KEPT.items() if details.get(name)}
+        if details["ETag"]:
+            kept["if_match"] = details["ETag"]
+
+        def prepend(writer: Writer) -> None:
+            if not details["size"]:
+                return
+            with self.client.stream(place.key, bucket=place.bucket, **reading) as old:
+                for part in old:
+                    writer.write(part)
+
+        return WriteFile(
+            self,
+            place,
+            "ab",
+            options=kept | options,
+            before=details["size"],
+            prepend=prepend,
+            **how,
+        )
+
+    async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
+        """A file to be read or written with ``await``; modes ``"rb"`` and ``"wb"``."""
+        version_id = kwargs.pop("version_id", None)
+        for name in ("block_size", "cache_type", "cache_options", "size", "autocommit", *_IGNORED):
+            kwargs.pop(name, None)
+        if mode == "rb":
+            plan = self._plan_open(self._strip_protocol(path), version_id, kwargs)
+            place, details, _, options = await run_async(plan, self.client.aio)
+            return AsyncReadFile(self, place, details, options)
+        if mode != "wb":
+            raise ValueError(f"mode is rb or wb, not {mode!r}")
+        place = self._target(path)
+        options = self.options.writing(kwargs)
+        writer = await made(self.client.aio.writer(place.key, bucket=place.bucket, **options))
+        return AsyncWriteFile(self, place, mode, writer)
+
+
+class S3FileSystem(WirespeedFileSystem):
+    """The same under the schemes ``s3`` and ``s3a``; what `take_over_s3` registers."""
+
+    protocol = ("s3", "s3a")

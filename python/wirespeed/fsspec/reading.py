@@ -1,0 +1,396 @@
+"""Files open for reading.
+
+A file is pinned to the version that was there when it was opened: if the object changes, the next
+read that needs the server is an error, never a mixture. The bytes of a read come, in this order,
+from
+
+- **what is held**: the last few small requests are kept as the engine received them;
+- **the stream**, once `STREAM` bytes in a row have been fetched: the rest is fetched ahead in
+  parallel, until a seek elsewhere ends that;
+- **one call**, of `WHOLE` bytes or more: the engine fetches its parts side by side straight into
+  the bytes that are returned, or by `readinto` into the caller's own buffer;
+- **a window**: what is wanted, at least `LEAST` bytes. One that goes on where the last ended
+  fetches ahead as much as has been fetched in a row so far; one elsewhere fetches nothing ahead,
+  so that scattered reads don't pay for bytes that nobody wants.
+
+``cache_type="none"`` fetches exactly what is read; any other name is that of one of fsspec's own
+caches, which then decides what is fetched (``"parts"``, ``"blockcache"``, ...). ``block_size`` is
+the most to fetch ahead.
+"""
+
+# fsspec is not typed.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false
+# pyright: reportUntypedBaseClass=false, reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleMethodOverride=false, reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from fsspec.caching import caches
+from fsspec.spec import AbstractBufferedFile
+
+from ..errors import PreconditionError
+from .core import Place
+from .info import Info
+
+if TYPE_CHECKING:
+    from .._wirespeed import Stream
+
+KIB = 1 << 10
+LEAST = 64 * KIB
+STREAM = 1024 * KIB
+WHOLE = 8192 * KIB
+# Skipping so much costs less than a request.
+SKIPPED = 256 * KIB
+_HELD = 4
+
+
+class ReadFile(AbstractBufferedFile):
+    """An object open for reading; made by the file system's ``open``.
+
+    Reads block the thread that calls; one file is for one thread at a time.
+    """
+
+    def __init__(
+        self,
+        fs: Any,
+        place: Place,
+        details: Info,
+        *,
+        confirmed: bool,
+        block_size: int | None,
+        cache_type: str,
+        cache_options: dict[str, Any] | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.fs, self.path, self.mode = fs, place.path, "rb"
+        self.closed = False
+        self.loc = 0
+        self.autocommit = True
+        self.blocksize = block_size or self.DEFAULT_BLOCK_SIZE
+        self.kwargs: dict[str, Any] = {}
+        self._place, self._options = place, options
+        self._ahead = block_size
+        self._cache_type, self._cache_options = cache_type, cache_options or {}
+        self._exact = cache_type == "none"
+        self._pid = os.getpid()
+        self._pin(details, confirmed=confirmed)
+        # The newest first, each with its offset.
+        self._held: deque[tuple[int, Any]] = deque(maxlen=_HELD)
+        self._stream: Stream | None = None
+        # What has been fetched in a row: from where, up to before where.
+        self._run = self._edge = 0
+        # What `readuntil` looks for lines in.
+        self._line_block: tuple[int, bytes] = (0, b"")
+        self.cache: Any = None
+        if cache_type not in ("none", "wirespeed"):
+            if cache_type not in caches:
+                known = ", ".join(sorted(str(name) for name in caches if name))
+                raise ValueError(f"cache_type is wirespeed or one of {known}, not {cache_type!r}")
+            self.cache = caches[cache_type](
+                self.blocksize, self._fetch_range, self.size, **self._cache_options
+            )
+
+    def _pin(self, details: Info, *, confirmed: bool) -> None:
+        """Notes the version that everything is read of. What a listing in the cache said is not
+        confirmed: it may have been older than the opening."""
+        self.details = details
+        self._confirmed = confirmed
+        self._pinned: dict[str, Any] = dict(self._options)
+        if self._place.version_id:
+            self._pinned["version_id"] = self._place.version_id
+        elif details.get("ETag"):
+            self._pinned["if_match"] = details["ETag"]
+
+    # ------------------------------------------------------------------ asking the server
+
+    def _asked(self, ask: Callable[[dict[str, Any]], Any]) -> Any:
+        """The answer to a request that is pinned to the version."""
+        try:
+            answer = ask(self._pinned)
+        except PreconditionError as error:
+            if self._confirmed:
+                error.add_note(f"{self.path} has changed since it was opened: open it again")
+                raise
+            old = self.size
+            self._pin(self.fs.info(self.path, refresh=True), confirmed=True)
+            if self.size != old:
+                # What was asked for was cut to the old size.
+                raise _Resized from None
+            answer = ask(self._pinned)
+        self._confirmed = True
+        return answer
+
+    def _get(self, start: int, stop: int) -> Any:
+        """The bytes as the engine holds them."""
+        at, client = self._place, self.fs.client
+        return self._asked(
+            lambda how: client.get(at.key, bucket=at.bucket, range=(start, stop), **how)
+        )
+
+    def _get_bytes(self, start: int, stop: int) -> bytes:
+        at, client = self._place, self.fs.client
+        if start == 0 and stop == self.size:
+            # A whole object is compared with its checksum, which a small one brings along.
+            if stop < WHOLE:
+                return self._asked(lambda how: client.get_many([at.uri], as_bytes=True, **how)[0])
+            return self._asked(
+                lambda how: client.get(at.key, bucket=at.bucket, as_bytes=True, **how)
+            )
+        return self._asked(
+            lambda how: client.get(
+                at.key, bucket=at.bucket, range=(start, stop), as_bytes=True, **how
+            )
+        )
+
+    def _get_into(self, start: int, view: memoryview) -> int:
+        at, client, stop = self._place, self.fs.client, start + len(view)
+        return self._asked(
+            lambda how: client.get_into(at.key, view, bucket=at.bucket, range=(start, stop), **how)
+        )
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        """What fsspec's caches ask for."""
+        end = min(end, self.size)
+        return self._get_bytes(start, end) if start < end else b""
+
+    # ------------------------------------------------------------------ reading
+
+    def read(self, length: int | None = -1) -> bytes:
+        """Up to ``length`` bytes from here on, all that is left if it is negative: fewer only at
+        the end of the object."""
+        self._check_open()
+        length = -1 if length is None else int(length)
+        with self._any_size():
+            if self.cache is not None:
+                return super().read(length)
+            stop = self.size if length < 0 else min(self.size, self.loc + length)
+            data = self._bytes(self.loc, stop)
+            self.loc += len(data)
+            return data
+        return self.read(length)
+
+    def readinto(self, b: Any) -> int:
+        """Fills a buffer from here on; how many bytes it got, fewer than it holds only at the end
+        of the object. Large reads land in it without a copy."""
+        self._check_open()
+        view = memoryview(b).cast("B")
+        if view.readonly:
+            raise TypeError("readinto needs a buffer that can be written")
+        with self._any_size():
+            view = view[: max(0, self.size - self.loc)]
+            if self.cache is not None:
+                view[:] = super().read(len(view)) if len(view) else b""
+            else:
+                self._fill(self.loc, view)
+                self.loc += len(view)
+            return len(view)
+        return self.readinto(b)
+
+    def read1(self, size: int | None = -1) -> bytes:
+        """As `read`; of a negative size no more than `STREAM`, so that who decodes as it goes
+        doesn't hold the whole object."""
+        return self.read(STREAM if size is None or size < 0 else size)
+
+    def readuntil(self, char: bytes = b"\n", blocks: int | None = None) -> bytes:
+        """Up to and with the next ``char``."""
+        self._check_open()
+        found: list[bytes] = []
+        overlap = b""
+        while True:
+            at, block = self._line_block
+            if not at <= self.loc < at + len(block):
+                at, block = self.loc, self.read(blocks or LEAST)
+                if not block:
+                    break
+                self._line_block, self.loc = (at, block), at
+            start = self.loc - at
+            if overlap and (begun := _begun(overlap, block[start : start + len(char)], char)):
+                end = start + begun
+            else:
+                place = block.find(char, start)
+                end = place + len(char) if place >= 0 else None
+            part = block[start:end]
+            found.append(part)
+            self.loc = at + start + len(part)
+            if end is not None:
+                break
+            overlap = part[1 - len(char) :] if len(char) > 1 else b""
+        return b"".join(found)
+
+    def readlines(self, hint: int = -1) -> list[bytes]:
+        """All lines from here on; with a hint, until they have that many bytes."""
+        lines: list[bytes] = []
+        total = 0
+        for line in self:
+            lines.append(line)
+            total += len(line)
+            if 0 < hint <= total:
+                break
+        return lines
+
+    def seek(self, loc: int, whence: int = 0) -> int:
+        """Goes to a place, counted from the beginning (0), from here (1) or from the end (2)."""
+        self._check_open()
+        return super().seek(loc, whence)
+
+    # ------------------------------------------------------------------ where from
+
+    def _bytes(self, start: int, stop: int) -> bytes:
+        if stop <= start:
+            return b""
+        held = self._from_held(start, stop)
+        if held is not None and len(held) == stop - start:
+            return bytes(held)
+        if held is None and self._one_call(start, stop):
+            return self._get_bytes(start, stop)
+        if held is None and (stream := self._streaming(start)) is not None:
+            got = stream.read(stop - start)
+            self._edge += len(got)
+            if len(got) < stop - start:
+                raise EOFError(f"{self.path} ended before all of it was read")
+            return got
+        data = bytearray(stop - start)
+        self._fill(start, memoryview(data))
+        return bytes(data)
+
+    def _fill(self, start: int, view: memoryview) -> None:
+        """Fills a view with the bytes from ``start`` on, all of which the object has."""
+        while len(view):
+            got = self._from_held(start, start + len(view))
+            if got is not None:
+                view[: len(got)] = got
+                start, view = start + len(got), view[len(got) :]
+            elif self._one_call(start, start + len(view)):
+                self._get_into(start, view)
+                return
+            elif (stream := self._streaming(start)) is not None:
+                while len(view):
+                    taken = stream.readinto(view)
+                    if not taken:
+                        raise EOFError(f"{self.path} ended before all of it was read")
+                    view = view[taken:]
+                    self._edge += taken
+            else:
+                self._fetch_window(start, start + len(view))
+
+    def _from_held(self, start: int, stop: int) -> memoryview | None:
+        """As many of the bytes from ``start`` on as one of what is held has."""
+        for at, held in (self._line_block, *self._held):
+            if at <= start < at + len(held):
+                return memoryview(held)[start - at : stop - at]
+        return None
+
+    def _one_call(self, start: int, stop: int) -> bool:
+        """Whether to fetch exactly this, and to keep nothing of it; notes that it is fetched."""
+        goes_on = self._stream is not None and start == self._edge
+        whole = stop - start >= min(WHOLE, self.size)
+        if goes_on or not (self._exact or whole):
+            return False
+        self._goes_on_from(start)
+        self._edge = stop
+        return True
+
+    def _goes_on_from(self, start: int) -> None:
+        """Begins another run, unless what is fetched next belongs to the last."""
+        if start != self._edge:
+            self._end_stream()
+            self._run = self._edge = start
+
+    def _streaming(self, start: int) -> Stream | None:
+        """The stream, if the bytes from ``start`` on are to come from it."""
+        if self._pid != os.getpid():
+            # The parent's; a child of a fork begins its own.
+            self._stream, self._pid = None, os.getpid()
+        if self._stream is not None and 0 < start - self._edge <= SKIPPED:
+            self._edge += len(self._stream.read(start - self._edge))
+        self._goes_on_from(start)
+        if self._stream is None and start - self._run >= STREAM:
+            at, client = self._place, self.fs.client
+            self._stream = self._asked(
+                lambda how: client.stream(
+                    at.key, bucket=at.bucket, range=(start, None), window=self._ahead, **how
+                )
+            )
+        return self._stream
+
+    def _fetch_window(self, start: int, stop: int) -> None:
+        """Fetches what is wanted, with what is likely to be read next."""
+        in_a_row = start - self._run
+        ahead = min(in_a_row, STREAM if self._ahead is None else self._ahead)
+        until = min(self.size, max(stop + ahead, start + LEAST))
+        first = start
+        if not in_a_row and until - start < LEAST:
+            # At the end of the object its footer comes next, and that lies before.
+            first = self._run = max(0, until - LEAST)
+        self._held.appendleft((first, self._get(first, until)))
+        self._edge = until
+
+    @contextlib.contextmanager
+    def _any_size(self) -> Any:
+        """Swallows that the object turned out to be of another size than a listing had said: what
+        comes after this block reads again."""
+        with contextlib.suppress(_Resized):
+            yield
+
+    # ------------------------------------------------------------------ the end
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on a closed file")
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            if self._pid == os.getpid():
+                self._stream.close()
+            self._stream = None
+
+    def close(self) -> None:
+        """Stops what is fetched ahead and lets go of what is held."""
+        if self.closed:
+            return
+        self.closed = True
+        self._end_stream()
+        self._held.clear()
+        self._line_block = (0, b"")
+        self.cache = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        path = self.path
+        if self._place.version_id:
+            path += f"?versionId={self._place.version_id}"
+        how = (self._ahead, self._cache_type, self._cache_options, self._options)
+        return _reopened, (self.fs, path, dict(self.details), how, self.loc)
+
+
+class _Resized(Exception):
+    """The object is of another size than a listing had said."""
+
+
+def _reopened(fs: Any, path: str, details: Info, how: tuple[Any, ...], loc: int) -> ReadFile:
+    block_size, cache_type, cache_options, options = how
+    place = fs._place(path)
+    file = ReadFile(
+        fs,
+        place,
+        details,
+        confirmed=True,
+        block_size=block_size,
+        cache_type=cache_type,
+        cache_options=cache_options,
+        options=options,
+    )
+    file.seek(loc)
+    return file
+
+
+def _begun(before: bytes, after: bytes, char: bytes) -> int:
+    """How much of ``after`` ends a ``char`` that begins in ``before``; 0 if none does."""
+    place = (before + after).find(char)
+    return place + len(char) - len(before) if place >= 0 else 0

@@ -1,0 +1,233 @@
+"""What the server does without a byte coming here: copies, moves, what describes objects, URLs.
+
+The engine copies one object at a time, by parts where it is large; of many, as many at once as
+`steps.AT_ONCE` says.
+"""
+
+# fsspec is not typed.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false
+# pyright: reportUntypedBaseClass=false, reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleMethodOverride=false, reportAssignmentType=false
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fsspec.implementations.local import trailing_sep
+from fsspec.utils import other_paths
+
+from .core import Place
+from .info import Info
+from .objects import Objects, is_directory, raise_first
+from .steps import Call, Plan, Together, both
+
+# What is written anew where an object's metadata are replaced.
+_DESCRIBES = (
+    "ContentType",
+    "ContentEncoding",
+    "ContentDisposition",
+    "ContentLanguage",
+    "CacheControl",
+)
+
+
+class OnServer(Objects):
+    """The operations that the server is asked to do."""
+
+    # ------------------------------------------------------------------ copying on the server
+
+    def _copying(self, source: Place, target: Place, given: Mapping[str, Any]) -> Call:
+        options = self.options.writing(given)
+        if source.version_id:
+            options["source_version_id"] = source.version_id
+        return Call(lambda client: client.copy(source.uri, target.uri, **options))
+
+    def _plan_cp_file(
+        self, path1: str, path2: str, preserve_etag: bool | None = None, **kwargs: Any
+    ) -> Plan[None]:
+        """Copies an object on the server, to another bucket too; none of its bytes come here."""
+        target = self._target(path2)
+        try:
+            yield self._copying(self._object(path1), target, kwargs)
+        finally:
+            self._forget([target.path])
+
+    cp_file, _cp_file = both(_plan_cp_file)
+
+    def _plan_copy(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        on_error: str | None = None,
+        maxdepth: int | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> Plan[None]:
+        """Copies objects on the server, by fsspec's rules of what goes where, many at once.
+
+        ``on_error="ignore"`` (where ``recursive``, if nothing is said) leaves out what is not
+        there any more.
+        """
+        on_error = on_error or ("ignore" if recursive else "raise")
+        pairs = yield from self._plan_pairs(path1, path2, recursive, maxdepth)
+        places = [(self._object(source), self._target(target)) for source, target in pairs]
+        if not places:
+            return
+        try:
+            out = yield Together([self._copying(*pair, kwargs) for pair in places])
+        finally:
+            self._forget([target.path for _, target in places])
+        if on_error == "ignore":
+            out = [one for one in out if not isinstance(one, FileNotFoundError)]
+        raise_first(out)
+
+    copy, _copy = both(_plan_copy)
+
+    def _plan_pairs(
+        self, path1: Any, path2: Any, recursive: bool, maxdepth: int | None
+    ) -> Plan[list[tuple[str, str]]]:
+        """What is to be copied where."""
+        if isinstance(path1, list) and isinstance(path2, list):
+            return list(zip(path1, path2, strict=True))
+        expanded = yield from self._plan_expand(path1, recursive, maxdepth)
+        one_given = isinstance(path1, str)
+        sources = list(expanded)
+        if one_given and (not recursive or maxdepth is not None):
+            sources = []
+            for name in expanded:
+                if not (trailing_sep(name) or (yield from self._plan_leads_to(name, expanded))):
+                    sources.append(name)
+        if not sources:
+            return []
+        into = isinstance(path2, str) and (
+            trailing_sep(path2) or (yield from self._plan_isdir(path2))
+        )
+        magic = one_given and self._has_magic(self._strip_protocol(path1))
+        exists = one_given and (
+            (magic and len(sources) == 1) or (not magic and into and not trailing_sep(path1))
+        )
+        target = self._strip_protocol(path2)
+        targets = other_paths(sources, target, exists=exists, flatten=not one_given)
+        return [
+            (source, target)
+            for source, target in zip(sources, targets, strict=True)
+            if not is_directory(expanded[source]) and not trailing_sep(target)
+        ]
+
+    def _plan_leads_to(self, name: str, expanded: Mapping[str, Info | None]) -> Plan[bool]:
+        """Whether an expanded path is a directory."""
+        entry = expanded[name]
+        if entry is not None:
+            return is_directory(entry)
+        return (yield from self._plan_isdir(name))
+
+    def _plan_mv(
+        self,
+        path1: Any,
+        path2: Any,
+        recursive: bool = False,
+        maxdepth: int | None = None,
+        **kwargs: Any,
+    ) -> Plan[None]:
+        """Copies, and then deletes what was copied. Nothing is deleted unless all was copied."""
+        if path1 == path2:
+            return
+        pairs = yield from self._plan_pairs(path1, path2, recursive, maxdepth)
+        sources = [source for source, _ in pairs]
+        targets = [target for _, target in pairs]
+        if not pairs:
+            return
+        yield from self._plan_copy(sources, targets, on_error="raise", **kwargs)
+        if recursive and maxdepth is None:
+            yield from self._plan_rm(path1, recursive=True)
+        else:
+            yield from self._plan_delete([self._object(source) for source in sources])
+
+    mv, _mv = both(_plan_mv)
+
+    def _plan_mv_file(self, path1: str, path2: str) -> Plan[None]:
+        """Copies an object, and then deletes it."""
+        yield from self._plan_cp_file(path1, path2)
+        yield from self._plan_rm_file(path1)
+
+    mv_file, _mv_file = both(_plan_mv_file)
+
+    # ------------------------------------------------------------------ what describes them
+
+    def _plan_metadata(
+        self, path: str, refresh: bool = False, **kwargs: Any
+    ) -> Plan[dict[str, str]]:
+        """The metadata that an object was written with, by lower-case names without
+        ``x-amz-meta-``."""
+        return dict((yield from self._plan_head(self._object(path)))["Metadata"])
+
+    metadata, _metadata = both(_plan_metadata)
+
+    def _plan_getxattr(self, path: str, attr_name: str, **kwargs: Any) -> Plan[str | None]:
+        """One of an object's metadata; ``None`` where it has none of that name."""
+        found = yield from self._plan_metadata(path)
+        return found.get(attr_name, found.get(attr_name.replace("_", "-")))
+
+    getxattr, _getxattr = both(_plan_getxattr)
+
+    def _plan_setxattr(
+        self, path: str, copy_kwargs: Mapping[str, Any] | None = None, **kw_args: Any
+    ) -> Plan[None]:
+        """Sets metadata (an underscore in a name stands for a dash, as with s3fs); ``None`` takes
+        a name out. The object is copied onto itself, which must not change meanwhile."""
+        place = self._target(path)
+        info = yield from self._plan_head(place)
+        metadata = dict(info["Metadata"])
+        for name, value in kw_args.items():
+            name = name.replace("_", "-")
+            if value is None:
+                metadata.pop(name, None)
+            else:
+                metadata[name] = value
+        options = self.options.writing(
+            {name: info[name] for name in _DESCRIBES if info.get(name)}
+            | dict(copy_kwargs or {})
+            | {"metadata": metadata}
+        )
+        options["source_if_match"] = info["ETag"] or None
+        try:
+            yield Call(lambda client: client.copy(place.uri, place.uri, **options))
+        finally:
+            self._forget([place.path])
+
+    setxattr, _setxattr = both(_plan_setxattr)
+
+    def _plan_url(
+        self, path: str, expires: float = 3600, client_method: str = "get_object", **kwargs: Any
+    ) -> Plan[str]:
+        """A URL by which anybody may do one thing with the object, for so many seconds."""
+        place = self._object(path)
+        methods = {
+            "get_object": "GET",
+            "head_object": "HEAD",
+            "put_object": "PUT",
+            "delete_object": "DELETE",
+        }
+        if client_method not in methods:
+            raise ValueError(f"client_method is one of {', '.join(methods)}, not {client_method!r}")
+        options: dict[str, Any] = {"method": methods[client_method], "expires_in": expires}
+        if place.version_id:
+            options["version_id"] = place.version_id
+        if "ContentType" in kwargs:
+            options["content_type"] = kwargs.pop("ContentType")
+        if kwargs:
+            raise TypeError(f"not known to url: {', '.join(sorted(kwargs))}")
+        return (
+            yield Call(lambda client: client.presign(place.key, bucket=place.bucket, **options))
+        )
+
+    url, _url = both(_plan_url)
+
+    def _plan_sign(self, path: str, expiration: float = 100, **kwargs: Any) -> Plan[str]:
+        """As `url`."""
+        return (yield from self._plan_url(path, expires=expiration, **kwargs))
+
+    sign, _sign = both(_plan_sign)

@@ -23,7 +23,7 @@ use pyo3::{ffi, intern};
 use crate::call::STOPPING;
 use crate::dlpack::{ManagedTensor, NAME, USED_NAME};
 use crate::errors;
-use crate::fork;
+use crate::{fork, runtime};
 
 /// Holds whose owners ended without the interpreter's lock.
 static PILE: SegQueue<Hold> = SegQueue::new();
@@ -157,8 +157,7 @@ impl Drop for Memory {
         // SAFETY: only asks; the engine's threads have no such state.
         if unsafe { ffi::PyGILState_GetThisThreadState() }.is_null() {
             PILE.push(hold);
-        } else {
-            // Not while the interpreter ends, when nobody is there to miss it.
+        } else if !runtime::ends_elsewhere() {
             let _ = Python::try_attach(|py| hold.release(py));
         }
     }

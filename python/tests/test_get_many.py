@@ -140,11 +140,15 @@ def test_the_first_failure_is_raised(verbs: Any, small: list[str], bucket: str) 
             verbs.get_many(items, **options)
         assert raised.value.key == "absent"
         assert comes_back(verbs.client)
+        for destination in into:
+            destination.append(0)  # it is not lent any more
+        completions = verbs.get_many(items, as_completed=True, **options)
         with pytest.raises(wirespeed.NotFoundError):
-            verbs.each(verbs.get_many(items, as_completed=True, **options))
+            verbs.each(completions)
+        verbs.result(completions.close)
         assert comes_back(verbs.client)
-    for destination in into:
-        destination.append(0)  # it is not lent any more
+        for destination in into:
+            destination.pop()
 
 
 def test_errors_can_stand_in_their_places(verbs: Any, small: list[str], bucket: str) -> None:

@@ -18,7 +18,7 @@ verb, bucket = sys.argv[1:]
 handler = signal.getsignal(signal.SIGINT)
 client = wirespeed.Client()
 destination = bytearray(20 << 20)
-into = [bytearray(1000) for _ in range(50)]
+into = [bytearray(1000) for _ in range(49)] + [bytearray(20 << 20)]
 source = bytearray(1000)
 writer = None
 

@@ -250,6 +250,12 @@ class ReadFile(AbstractBufferedFile):
             return bytes(held)
         if held is None and self._one_call(start, stop):
             return self._get_bytes(start, stop)
+        if held is None and (stream := self._streaming(start)) is not None:
+            got = stream.read(stop - start)
+            self._edge += len(got)
+            if len(got) < stop - start:
+                raise EOFError(f"{self.path} ended before all of it was read")
+            return got
         data = bytearray(stop - start)
         self._fill(start, memoryview(data))
         return bytes(data)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy
 import pytest
+
 import wirespeed
 
 DATA = bytes(range(256)) * 40
@@ -86,7 +87,7 @@ def test_a_slice_with_a_step_says_how_to_have_it(buffer: wirespeed.Buffer) -> No
 
 def test_it_compares_with_everything_that_has_bytes(buffer: wirespeed.Buffer) -> None:
     assert buffer == DATA
-    assert DATA == buffer
+    assert buffer == DATA
     assert buffer == bytearray(DATA)
     assert buffer == memoryview(DATA)
     assert buffer == buffer[:]
@@ -118,7 +119,7 @@ def test_it_cannot_be_written_to(buffer: wirespeed.Buffer) -> None:
     assert view.readonly
     with pytest.raises(TypeError):
         view[0] = 1
-    with pytest.raises(TypeError, match="read-write|writable"):
+    with pytest.raises(TypeError, match=r"read-write|writable"):
         io.BytesIO(b"x").readinto(buffer)  # type: ignore[arg-type]
     array = numpy.frombuffer(buffer, "u1")
     assert not array.flags.writeable
@@ -130,7 +131,9 @@ def test_it_cannot_be_written_to(buffer: wirespeed.Buffer) -> None:
         wirespeed.Buffer()
 
 
-@pytest.mark.parametrize("kind", ["slice", "memoryview", "numpy", "dlpack", "legacy dlpack", "capsule"])
+@pytest.mark.parametrize(
+    "kind", ["slice", "memoryview", "numpy", "dlpack", "legacy dlpack", "capsule"]
+)
 def test_memory_goes_back_with_the_last_who_holds_it(
     client: wirespeed.Client, bucket: str, kind: str
 ) -> None:

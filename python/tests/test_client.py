@@ -1,4 +1,4 @@
-"""The client itself: what it is told, what it says of itself, and how it ends, travels and imports."""
+"""The client itself: what it is told, what it says of itself, how it ends, travels and imports."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import wirespeed
 
 SECRET = "5ecret/+that+nobody/prints"
@@ -120,7 +121,11 @@ def test_settings_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch)
         ({"access_key_id": "AK"}, ValueError, "without secret_access_key"),
         ({"secret_access_key": "s"}, ValueError, "without access_key_id"),
         ({"session_token": "s"}, ValueError, "without access_key_id"),
-        ({"access_key_id": "AK", "secret_access_key": "s", "anonymous": True}, ValueError, "anonymous"),
+        (
+            {"access_key_id": "AK", "secret_access_key": "s", "anonymous": True},
+            ValueError,
+            "anonymous",
+        ),
         ({"access_key_id": b"AK", "secret_access_key": "s"}, TypeError, "access_key_id"),
         ({"anonymous": "yes"}, TypeError, "anonymous"),
     ],
@@ -278,7 +283,13 @@ def test_metrics_count(client: wirespeed.Client, bucket: str) -> None:
 
 def test_no_secret_is_shown() -> None:
     client = with_secret(https_proxy="http://user:pr0xy@127.0.0.1:8")
-    shown = [repr(client), str(client), repr(client.aio), repr(client.settings), repr(vars_of(client))]
+    shown = [
+        repr(client),
+        str(client),
+        repr(client.aio),
+        repr(client.settings),
+        repr(vars_of(client)),
+    ]
     shown += [repr(client.metrics())]
     for text in shown:
         assert SECRET not in text
@@ -336,8 +347,8 @@ def test_a_secret_travels_where_it_is_told_to(new_client: Any, bucket: str) -> N
 def test_tracebacks_show_no_secret() -> None:
     script = (
         "import wirespeed\n"
-        f"client = wirespeed.Client(endpoint_url='http://127.0.0.1:9', region='r', max_attempts=1,\n"
-        f"    access_key_id='AKEXAMPLE', secret_access_key=input())\n"
+        "client = wirespeed.Client(endpoint_url='http://127.0.0.1:9', region='r', max_attempts=1,\n"
+        "    access_key_id='AKEXAMPLE', secret_access_key=input())\n"
         "client.get('s3://bucket/key')\n"
     )
     run = subprocess.run(
@@ -437,5 +448,3 @@ def test_the_package_says_that_it_is_typed() -> None:
     folder = Path(wirespeed.__file__).parent
     assert (folder / "py.typed").exists()
     assert (folder / "_wirespeed.pyi").exists()
-
-

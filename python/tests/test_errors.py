@@ -1,4 +1,4 @@
-"""Errors: one tree, each the builtin that a person would catch, with what a program needs to know."""
+"""Errors: one tree, each the builtin that a person would catch, with what a program needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import endpoints
 import pytest
+
 import wirespeed
 from wirespeed import errors
 
@@ -64,7 +65,11 @@ def test_every_error_is_also_the_builtin(name: str) -> None:
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_every_error_survives_a_pickle(name: str, protocol: int) -> None:
     error = getattr(errors, name)("what happened", **FIELDS)
-    for again in (pickle.loads(pickle.dumps(error, protocol)), copy.copy(error), copy.deepcopy(error)):
+    for again in (
+        pickle.loads(pickle.dumps(error, protocol)),
+        copy.copy(error),
+        copy.deepcopy(error),
+    ):
         assert type(again) is type(error)
         assert str(again) == "what happened"
         assert {field: getattr(again, field) for field in FIELDS} == FIELDS
@@ -94,7 +99,12 @@ def test_missing_things_say_what_is_missing(verbs: Any, bucket: str) -> None:
         verbs.get("absent", bucket=bucket)
     error = raised.value
     assert type(error) is wirespeed.NotFoundError
-    assert (error.kind, error.operation, error.code, error.status) == ("not_found", "get", "NoSuchKey", 404)
+    assert (error.kind, error.operation, error.code, error.status) == (
+        "not_found",
+        "get",
+        "NoSuchKey",
+        404,
+    )
     assert (error.errno, error.filename) == (errno.ENOENT, f"s3://{bucket}/absent")
     assert error.elapsed > 0
     with pytest.raises(wirespeed.NotFoundError) as raised:
@@ -204,7 +214,7 @@ def test_a_name_that_does_not_resolve_is_said() -> None:
     client = wirespeed.Client(
         endpoint_url="http://no-such-host.invalid", region="r", anonymous=True, max_attempts=1
     )
-    with pytest.raises(wirespeed.BrokenConnectionError, match="no-such-host.invalid"):
+    with pytest.raises(wirespeed.BrokenConnectionError, match=r"no-such-host\.invalid"):
         client.get("s3://bucket/k")
 
 

@@ -1,4 +1,4 @@
-"""The interpreter's end: with anything in flight it comes soon, quietly, and leaves nothing behind."""
+"""The interpreter's end: with anything in flight it comes soon, quietly, and leaves nothing."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def test_an_exit_in_another_way_is_one_too(
 def test_a_call_in_an_exit_handler_is_refused_or_done(
     stalled: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    # Registered before the import, so run after the engine was stopped; and after it, so run before.
+    # Registered before the import, so run after the engine was stopped; and after it: before.
     script = (
         "import atexit\n"
         "wirespeed.get(f's3://{bucket}/good')\n"

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy
 import pytest
+
 import wirespeed
 
 MIB = 1 << 20

@@ -144,7 +144,8 @@ def test_ctrl_c_ends_a_call_that_waits_for_an_answer(
 
 
 @pytest.mark.parametrize(
-    "verb", ["get", "get as bytes", "get on_part", "get_into", "stream", "get_many", "get_many into"]
+    "verb",
+    ["get", "get as bytes", "get on_part", "get_into", "stream", "get_many", "get_many into"],
 )
 def test_ctrl_c_ends_a_call_whose_bytes_stop_coming(
     origin: Any, stalled: str, environment: dict[str, str], verb: str

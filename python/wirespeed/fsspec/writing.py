@@ -143,8 +143,8 @@ class WriteFile(AbstractBufferedFile):
             self.close()
 
     def __del__(self) -> None:
-        # Whoever drops a file unclosed doesn't say that it is complete. Its writer, dropped with it,
-        # removes the parts beside whatever goes on.
+        # Whoever drops a file unclosed doesn't say that it is complete. Its writer, dropped
+        # with it, removes the parts beside whatever goes on.
         if not getattr(self, "closed", True) and not self._ended:
             self._ended = self.closed = True
             logger.warning("%s was dropped before it was closed: nothing is stored", self.path)

@@ -61,8 +61,7 @@ where
         let future = Box::pin(future);
         let future = async move { settling.settle(future.await).await };
         if awaitable {
-            drop(lending);
-            return aio::submit(py, live, future, finish, watch);
+            return aio::submit_lending(py, live, future, finish, watch, lending);
         }
         let result = wait_lending(py, live, future, &mut watch, lending)?;
         if let Some(watch) = &mut watch {
@@ -99,7 +98,7 @@ fn wait_lending<T: Send + 'static>(
         watch.as_mut().map_or(Ok(()), |watch| watch.tell(py))
     };
     let outcome = loop {
-        let (received, back) = py.detach(move || (receiver.recv_timeout(TICK), receiver));
+        let (received, back) = threads.detached(py, move || (receiver.recv_timeout(TICK), receiver));
         receiver = back;
         match received {
             Ok(result) => break result,
@@ -107,7 +106,7 @@ fn wait_lending<T: Send + 'static>(
                 if let Err(raised) = look_up(watch) {
                     task.abort();
                     // Its memory is the caller's again only when no task writes to it any more.
-                    py.detach(move || {
+                    threads.detached(py, move || {
                         while receiver.recv_timeout(STOPPING).is_ok() {}
                         lending.wait(STOPPING);
                     });

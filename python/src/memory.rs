@@ -23,7 +23,7 @@ use pyo3::{ffi, intern};
 use crate::call::STOPPING;
 use crate::dlpack::{ManagedTensor, NAME, USED_NAME};
 use crate::errors;
-use crate::fork;
+use crate::{fork, runtime};
 
 /// Holds whose owners ended without the interpreter's lock.
 static PILE: SegQueue<Hold> = SegQueue::new();
@@ -157,8 +157,7 @@ impl Drop for Memory {
         // SAFETY: only asks; the engine's threads have no such state.
         if unsafe { ffi::PyGILState_GetThisThreadState() }.is_null() {
             PILE.push(hold);
-        } else {
-            // Not while the interpreter ends, when nobody is there to miss it.
+        } else if !runtime::ends_elsewhere() {
             let _ = Python::try_attach(|py| hold.release(py));
         }
     }
@@ -197,7 +196,7 @@ impl Lending {
         Loan(Arc::clone(&self.0))
     }
 
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.0.load(Ordering::Acquire) == 0
     }
 
@@ -209,11 +208,18 @@ impl Lending {
         }
     }
 
+    /// The same without a thread.
+    pub(crate) async fn over(self) {
+        let began = Instant::now();
+        while !self.is_over() && began.elapsed() < STOPPING {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     /// The result of a call, an error only when no task writes any more.
     pub(crate) async fn settle<T>(self, result: wirespeed::Result<T>) -> wirespeed::Result<T> {
-        let began = Instant::now();
-        while result.is_err() && !self.is_over() && began.elapsed() < STOPPING {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        if result.is_err() {
+            self.over().await;
         }
         result
     }

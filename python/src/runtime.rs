@@ -6,9 +6,10 @@
 
 use std::future::Future;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -27,6 +28,14 @@ const MOST_THREADS: usize = 8;
 /// uploads to be aborted.
 pub(crate) const LAST_PATIENCE: Duration = Duration::from_secs(2);
 
+/// The thread that ends the interpreter, once it does.
+static ENDING: OnceLock<ThreadId> = OnceLock::new();
+
+/// Whether the interpreter ends, in another thread.
+pub(crate) fn ends_elsewhere() -> bool {
+    ENDING.get().is_some_and(|ending| *ending != thread::current().id())
+}
+
 static CURRENT: AtomicPtr<Threads> = AtomicPtr::new(ptr::null_mut());
 
 /// The runtime of this process, and what runs on it.
@@ -36,6 +45,8 @@ pub(crate) struct Threads {
     _owned: Option<Runtime>,
     tasks: TaskTracker,
     stopping: CancellationToken,
+    /// Threads of Python's that have left the interpreter and mean to come back.
+    away: AtomicUsize,
     /// The clients that have used it.
     clients: Mutex<Vec<Weak<Live>>>,
     generation: u64,
@@ -89,7 +100,15 @@ impl Threads {
         };
         let clients = Mutex::new(Vec::new());
         let generation = fork::generation();
-        Ok(Threads { runtime, _owned: owned, tasks: TaskTracker::new(), stopping, clients, generation })
+        Ok(Threads {
+            runtime,
+            _owned: owned,
+            tasks: TaskTracker::new(),
+            stopping,
+            away: AtomicUsize::new(0),
+            clients,
+            generation,
+        })
     }
 
     /// A client that may have something to be cleaned up at the end.
@@ -121,6 +140,25 @@ impl Threads {
         self.tasks.spawn_on(task, &self.runtime).abort_handle()
     }
 
+    /// Leaves the interpreter to others while this lasts. Where the interpreter ends meanwhile, the
+    /// thread does not come back: before Python 3.14 it would be unwound at the door, through frames
+    /// that cannot be, and the process would abort.
+    pub(crate) fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
+        self.away.fetch_add(1, Ordering::SeqCst);
+        let value = py.detach(|| {
+            let value = work();
+            if ends_elsewhere() {
+                self.away.fetch_sub(1, Ordering::SeqCst);
+                loop {
+                    thread::park();
+                }
+            }
+            value
+        });
+        self.away.fetch_sub(1, Ordering::SeqCst);
+        value
+    }
+
     pub(crate) fn handle(&self) -> &Handle {
         &self.runtime
     }
@@ -128,6 +166,7 @@ impl Threads {
 
 /// Stops what is in flight, and waits a moment for what has to be cleaned up.
 pub(crate) fn stop(py: Python<'_>) {
+    ENDING.get_or_init(|| thread::current().id());
     // SAFETY: as in `threads`.
     let Some(threads) = (unsafe { CURRENT.load(Ordering::Acquire).as_ref() }) else { return };
     if threads.generation != fork::generation() {
@@ -150,6 +189,10 @@ pub(crate) fn stop(py: Python<'_>) {
             }
             let _ = done.send(());
         });
+        let until = Instant::now() + LAST_PATIENCE;
         let _ = wait.recv_timeout(LAST_PATIENCE);
+        while threads.away.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
     });
 }

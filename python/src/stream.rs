@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyType};
+use pyo3::types::{PyDict, PyType};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use wirespeed::{Error, ObjectStream};
@@ -280,9 +280,7 @@ impl Reading {
         let left = shared.length - shared.position.load(Ordering::Relaxed).min(shared.length);
         let size = size.and_then(|size| u64::try_from(size).ok()).map_or(left, |size| size.min(left));
         let size = usize::try_from(size).map_err(|_| errors::config("more bytes than an object can have"))?;
-        self.fill(py, NewBytes::new(py, size)?, |py, bytes, filled| {
-            Ok::<Py<PyBytes>, PyErr>(bytes.finish(py, filled)).map(Py::into_any)
-        })
+        self.fill(py, NewBytes::new(py, size)?, |py, bytes, filled| Ok(bytes.finish(py, filled).into_any()))
     }
 
     fn readinto(&self, py: Python<'_>, destination: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -397,7 +395,7 @@ macro_rules! both {
 
             /// Reads `size` bytes, fewer only at the end; all that are left without a size, or with a negative
             /// one. One copy: from where they landed into the new ``bytes``.
-            #[pyo3(signature = (size=-1, /))]
+            #[pyo3(signature = (size=-1, /), text_signature = "($self, size=-1, /)")]
             fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Py<PyAny>> {
                 self.0.read(py, size)
             }

@@ -21,11 +21,16 @@ from typing import TYPE_CHECKING, Any
 from . import errors
 from ._wirespeed import (
     AsyncClient,
+    AsyncStream,
+    AsyncWriter,
     Buffer,
     Client,
     ObjectInfo,
     Progress,
     PutResult,
+    Stream,
+    Transferred,
+    Writer,
     __version__,
     _stop,  # pyright: ignore[reportPrivateUsage]
 )
@@ -49,6 +54,8 @@ from .errors import (
 # The verbs are not among them: a star would make the default client.
 __all__ = [
     "AsyncClient",
+    "AsyncStream",
+    "AsyncWriter",
     "BrokenConnectionError",
     "Buffer",
     "CancelledError",
@@ -65,9 +72,12 @@ __all__ = [
     "ProtocolError",
     "PutResult",
     "ServerError",
+    "Stream",
     "ThrottledError",
     "TimedOutError",
+    "Transferred",
     "WirespeedError",
+    "Writer",
     "__version__",
     "default_client",
     "errors",

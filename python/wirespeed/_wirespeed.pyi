@@ -274,9 +274,11 @@ class Transferred:
     """What `download` and `upload` moved."""
 
     @property
-    def objects(self) -> int: ...
+    def objects(self) -> int:
+        """How many objects."""
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """Their bytes."""
 
 @final
 class BucketInfo:
@@ -879,7 +881,7 @@ class Client:
     ) -> Writer: ...
     def download(
         self,
-        source: str | Sequence[tuple[str, _Path]],
+        source: str | Iterable[tuple[str, _Path]],
         target: _Path | None = None,
         *,
         bucket: str | None = None,
@@ -888,7 +890,7 @@ class Client:
     ) -> Transferred: ...
     def upload(
         self,
-        source: _Path | Sequence[tuple[_Path, str]],
+        source: _Path | Iterable[tuple[_Path, str]],
         target: str | None = None,
         *,
         bucket: str | None = None,
@@ -1305,7 +1307,7 @@ class AsyncClient:
     ) -> AsyncWriter: ...
     def download(
         self,
-        source: str | Sequence[tuple[str, _Path]],
+        source: str | Iterable[tuple[str, _Path]],
         target: _Path | None = None,
         *,
         bucket: str | None = None,
@@ -1314,7 +1316,7 @@ class AsyncClient:
     ) -> Awaitable[Transferred]: ...
     def upload(
         self,
-        source: _Path | Sequence[tuple[_Path, str]],
+        source: _Path | Iterable[tuple[_Path, str]],
         target: str | None = None,
         *,
         bucket: str | None = None,

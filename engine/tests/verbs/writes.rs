@@ -78,6 +78,32 @@ async fn a_source_that_fails_or_hangs_leaves_nothing_behind() {
     assert_eq!(client.head("bucket", "key").await.unwrap_err().kind(), ErrorKind::NotFound);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upload_that_is_told_to_stop_has_left_nothing_when_it_ends() {
+    let (origin, client) = start().await;
+    for size in [10, 30 << 20] {
+        let (mut feed, source) = tokio::io::duplex(1 << 20);
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let upload = client.put("bucket", "key").stop_when(async { drop(stopped.await) }).reader(source);
+        let feeding = async {
+            let mut content = &bytes(size)[..];
+            tokio::io::copy(&mut content, &mut feed).await.unwrap();
+            drop(stop);
+            std::future::pending::<()>().await;
+        };
+        let error = tokio::select! { ended = upload => ended.unwrap_err(), () = feeding => unreachable!() };
+        assert_eq!((error.kind(), error.key()), (ErrorKind::Cancelled, Some("key")));
+        assert_eq!(origin.open_uploads("bucket"), []);
+    }
+    let emptied = async {
+        while client.metrics().memory_in_use > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(3), emptied).await.unwrap();
+    assert_eq!(client.head("bucket", "key").await.unwrap_err().kind(), ErrorKind::NotFound);
+}
+
 #[tokio::test]
 async fn what_is_said_of_an_object_comes_back_with_it_however_it_was_sent() {
     let (_origin, client) = start().await;

@@ -57,8 +57,9 @@ pub(super) fn receive(
     let outcome = each(py, live, &mut parts, callback.bind(py), &mut watch);
     if let Some(parts) = parts {
         // What is in flight is stopped where its tasks run.
-        let _context = runtime::threads()?.handle().enter();
-        py.detach(|| drop(parts));
+        let threads = runtime::threads()?;
+        let _context = threads.handle().enter();
+        threads.detached(py, || drop(parts));
     }
     outcome
 }

@@ -13,10 +13,11 @@ use wirespeed::{Error, Progress, Result};
 use super::coming::{self, Coming, Delivered};
 use super::items::{Prepared, Request};
 use super::{OnError, Verbs};
-use crate::call::{Call, wait};
+use crate::call::{Call, STOPPING, wait};
 use crate::client::Live;
 use crate::errors::{self, Raised};
 use crate::fork::Inherited;
+use crate::memory::{self, Lending};
 use crate::progress::Watch;
 use crate::runtime;
 
@@ -55,27 +56,27 @@ impl Bulk {
         Bulk { live: Arc::clone(live), stage: Arc::new(stage) }
     }
 
-    /// The next outcomes: none after the last.
-    fn batch(&self) -> PyResult<impl Future<Output = Result<Batch>> + Send + use<>> {
-        let Bulk { live, stage } = self.clone();
-        if !stage.is_ours() {
-            return Err(errors::inherited("bulk call"));
+    /// Refuses what was begun before a fork.
+    fn ours(&self) -> PyResult<()> {
+        if self.stage.is_ours() { Ok(()) } else { Err(errors::inherited("bulk call")) }
+    }
+
+    /// The next outcomes: none after the last. Dropped before it has them, it has taken none.
+    async fn batch(self) -> Result<Batch> {
+        let Bulk { live, stage } = self;
+        let mut batch = Vec::new();
+        let Some(stage) = stage.get() else { return Ok(batch) };
+        let mut stage = stage.lock().await;
+        *stage = std::mem::replace(&mut *stage, Stage::Ended).begun(&live);
+        if let Stage::Begun(coming) = &mut *stage
+            && coming.next_batch(&mut batch).await > 0
+        {
+            return Ok(batch);
         }
-        Ok(async move {
-            let mut batch = Vec::new();
-            let Some(stage) = stage.get() else { return Ok(batch) };
-            let mut stage = stage.lock().await;
-            match std::mem::replace(&mut *stage, Stage::Ended).begun(&live) {
-                Stage::Begun(mut coming) => {
-                    if coming.next_batch(&mut batch).await > 0 {
-                        *stage = Stage::Begun(coming);
-                    }
-                    Ok(batch)
-                }
-                Stage::Failed(error) => Err(error),
-                Stage::Prepared(..) | Stage::Ended => Ok(batch),
-            }
-        })
+        match std::mem::replace(&mut *stage, Stage::Ended) {
+            Stage::Failed(error) => Err(error),
+            _ => Ok(batch),
+        }
     }
 
     /// Begins now, before anybody asks for an outcome.
@@ -110,19 +111,53 @@ struct Iterating {
     on_error: OnError,
     watch: BlockingMutex<Option<Watch>>,
     value: Value,
+    /// The caller's destinations, which are the caller's again once it is closed.
+    lending: Option<Lending>,
+}
+
+/// An outcome on its way to Python, or the end: put back where a call is stopped before it is taken.
+struct Taken {
+    iterating: Arc<Iterating>,
+    outcome: Option<(usize, Result<Delivered>)>,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.outcome.take() {
+            self.iterating.ready.lock().unwrap_or_else(PoisonError::into_inner).push_front(outcome);
+        }
+    }
 }
 
 impl Iterating {
     /// What has finished and was not taken yet.
-    fn taken(&self, py: Python<'_>) -> Option<PyResult<(usize, Py<PyAny>)>> {
-        let taken = self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        taken.map(|(index, outcome)| {
-            let outcome = match (outcome, self.on_error) {
-                (Err(error), OnError::Raise) => return Err(error).raised(py),
-                (outcome, _) => outcome,
-            };
-            Ok((index, (self.value)(py, outcome)?))
-        })
+    fn pop(&self) -> Option<(usize, Result<Delivered>)> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    /// The next outcome; on the engine's threads.
+    async fn next(self: Arc<Self>) -> Result<Taken> {
+        loop {
+            let mut outcome = self.pop();
+            if outcome.is_none() {
+                let batch = self.bulk.clone().batch().await?;
+                if !batch.is_empty() {
+                    self.ready.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
+                    continue;
+                }
+                outcome = self.pop();
+            }
+            return Ok(Taken { iterating: self, outcome });
+        }
+    }
+
+    /// An outcome as Python's.
+    fn give(&self, py: Python<'_>, (index, outcome): (usize, Result<Delivered>)) -> PyResult<(usize, Py<PyAny>)> {
+        let outcome = match (outcome, self.on_error) {
+            (Err(error), OnError::Raise) => return Err(error).raised(py),
+            (outcome, _) => outcome,
+        };
+        Ok((index, (self.value)(py, outcome)?))
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
@@ -130,20 +165,22 @@ impl Iterating {
         watch.as_mut().map_or(Ok(()), |watch| watch.tell(py))
     }
 
-    fn put(&self, batch: Batch) {
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
-    }
-
     fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let ours = self.bulk.stage.is_ours();
+        let stopped = if ours { self.bulk.stop(py) } else { Ok(()) };
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        if self.bulk.stage.is_ours() { self.bulk.stop(py) } else { Ok(()) }
+        if ours && let Some(lending) = self.lending.clone() {
+            runtime::threads()?.detached(py, || lending.wait(STOPPING));
+            memory::sweep(py);
+        }
+        stopped
     }
 }
 
 /// What comes of the items of a bulk call, as they finish: ``(index, outcome)``, where a failed item's
 /// outcome is its exception if ``errors="return"``. Closed or dropped, it stops the rest.
 #[pyclass(frozen, weakref, module = "wirespeed")]
-pub(crate) struct Completions(Iterating);
+pub(crate) struct Completions(Arc<Iterating>);
 
 #[pymethods]
 impl Completions {
@@ -157,16 +194,15 @@ impl Completions {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<(usize, Py<PyAny>)> {
-        loop {
-            if let Some(taken) = self.0.taken(py) {
-                return taken;
-            }
-            let batch = wait(py, &self.0.bulk.live, self.0.bulk.batch()?, &mut None)?;
-            self.0.tell(py)?;
-            if batch.is_empty() {
-                return Err(PyStopIteration::new_err(()));
-            }
-            self.0.put(batch);
+        if let Some(outcome) = self.0.pop() {
+            return self.0.give(py, outcome);
+        }
+        self.0.bulk.ours()?;
+        let mut taken = wait(py, &self.0.bulk.live, Arc::clone(&self.0).next(), &mut None)?;
+        self.0.tell(py)?;
+        match taken.outcome.take() {
+            Some(outcome) => self.0.give(py, outcome),
+            None => Err(PyStopIteration::new_err(())),
         }
     }
 
@@ -208,24 +244,12 @@ impl AsyncCompletions {
     }
 
     fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let future = {
-            let ready = !self.0.ready.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
-            let batch = if ready { None } else { Some(self.0.bulk.batch()?) };
-            async move {
-                match batch {
-                    Some(batch) => batch.await.map(Some),
-                    None => Ok(None),
-                }
-            }
-        };
-        let iterating = Arc::clone(&self.0);
-        let finish = move |py: Python<'_>, batch: Option<Batch>| {
-            if let Some(batch) = batch {
-                iterating.put(batch);
-                iterating.tell(py)?;
-            }
-            match iterating.taken(py) {
-                Some(taken) => Ok(taken?.into_pyobject(py)?.into_any().unbind()),
+        self.0.bulk.ours()?;
+        let future = Arc::clone(&self.0).next();
+        let finish = move |py: Python<'_>, mut taken: Taken| {
+            taken.iterating.tell(py)?;
+            match taken.outcome.take() {
+                Some(outcome) => Ok(taken.iterating.give(py, outcome)?.into_pyobject(py)?.into_any().unbind()),
                 None => Err(PyStopAsyncIteration::new_err(())),
             }
         };
@@ -265,14 +289,15 @@ pub(super) fn begin(
     let live = verbs.live(py)?;
     let (counts, watch) = Watch::new(progress);
     let value: Value = if request.copies() { coming::copied } else { coming::value };
+    let lending = request.kind.lending();
     let bulk = Bulk::new(&live, request.prepare(py)?, counts);
     bulk.begin()?;
     let watch = BlockingMutex::new(watch);
-    let iterating = Iterating { bulk, ready: BlockingMutex::default(), on_error, watch, value };
+    let iterating = Iterating { bulk, ready: BlockingMutex::default(), on_error, watch, value, lending };
     Ok(if verbs.awaitable {
         Py::new(py, AsyncCompletions(Arc::new(iterating)))?.into_any()
     } else {
-        Py::new(py, Completions(iterating))?.into_any()
+        Py::new(py, Completions(Arc::new(iterating)))?.into_any()
     })
 }
 
@@ -297,7 +322,7 @@ pub(super) fn copied(
     let mut values: Vec<Py<PyAny>> = Vec::new();
     values.resize_with(count, || py.None());
     loop {
-        let batch = match wait(py, live, bulk.batch()?, &mut watch) {
+        let batch = match wait(py, live, bulk.clone().batch(), &mut watch) {
             Ok(batch) => batch,
             Err(raised) => {
                 bulk.stop(py)?;
@@ -353,6 +378,7 @@ impl Batches {
             }
             Ok(PyList::new(py, values)?.into_any().unbind())
         };
-        Call { future: this.bulk.batch()?, finish, watch: None }.run(py, &this.bulk.live, true)
+        this.bulk.ours()?;
+        Call { future: this.bulk.clone().batch(), finish, watch: None }.run(py, &this.bulk.live, true)
     }
 }

@@ -48,6 +48,10 @@ pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<
     }
     let mut parsed = Vec::with_capacity(items.len().unwrap_or(0));
     for item in items.try_iter()? {
+        if parsed.len().is_multiple_of(4096) {
+            // Whoever gives items without end can still interrupt this.
+            items.py().check_signals()?;
+        }
         let item = item?;
         let (location, wanted) = match item.cast::<PyTuple>() {
             Ok(pair) if pair.len() == 2 => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import fsspec
 import pytest
 
 from wirespeed.fsspec import WirespeedFileSystem, give_back_s3, take_over_s3
@@ -96,6 +97,32 @@ def test_parquet_is_read_in_few_requests_and_not_more_than_needed(
     # pyarrow looks at it, and opens it twice: for the schema, and for the column.
     assert requests.sent <= 7
     assert requests.received < size / 2
+
+
+def test_fsspecs_own_caches_lie_over_it(
+    fs: WirespeedFileSystem, bucket: str, options: dict[str, Any], tmp_path: Any
+) -> None:
+    data = bytes(range(256)) * 1000
+    fs.pipe_file(f"{bucket}/k", data)
+    for over in ("simplecache", "filecache", "blockcache"):
+        with fsspec.open(
+            f"{over}::wirespeed://{bucket}/k",
+            wirespeed=options,
+            **{over: {"cache_storage": str(tmp_path / over)}},
+        ) as file:
+            file.seek(1000)
+            assert file.read(100) == data[1000:1100]
+
+
+def test_parquet_opened_by_fsspec_brings_what_its_columns_need(
+    fs: WirespeedFileSystem, bucket: str, frame: Any
+) -> None:
+    pytest.importorskip("pyarrow")
+    opened = pytest.importorskip("fsspec.parquet").open_parquet_file
+    path = f"{bucket}/t.parquet"
+    frame.to_parquet(path, filesystem=fs)
+    with opened(path, fs=fs, columns=["n"], engine="pyarrow") as file:
+        same(pandas.read_parquet(file, columns=["n"]), frame[["n"]])
 
 
 def test_dask_reads_and_writes_dataframes(bucket: str, options: dict[str, Any], frame: Any) -> None:

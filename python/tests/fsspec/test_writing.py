@@ -64,12 +64,26 @@ def test_small_and_empty_files_are_written(fs: WirespeedFileSystem, bucket: str)
 
 @pytest.mark.parametrize("size", [100, 20 * MIB])
 def test_what_is_not_finished_leaves_nothing_behind(
-    fs: WirespeedFileSystem, server: servers.Server, bucket: str, size: int
+    fs: WirespeedFileSystem,
+    server: servers.Server,
+    bucket: str,
+    size: int,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     data = bytes(size)
     with pytest.raises(RuntimeError, match="halfway"), fs.open(f"{bucket}/k", "wb") as file:
         file.write(data)
         raise RuntimeError("halfway")
+    with pytest.raises(RuntimeError, match="halfway"), fs.open(f"{bucket}/k", "w") as file:
+        file.write("text" * 1000)
+        raise RuntimeError("halfway")
+    for how in ({"mode": "wb"}, {"mode": "w"}):
+        with (
+            pytest.raises(RuntimeError, match="halfway"),
+            fs.open(f"{bucket}/k.gz", compression="gzip", **how) as file,
+        ):
+            file.write(data if how["mode"] == "wb" else "text" * 1000)
+            raise RuntimeError("halfway")
     file = fs.open(f"{bucket}/k", "wb")
     file.write(data)
     file.discard()
@@ -77,6 +91,7 @@ def test_what_is_not_finished_leaves_nothing_behind(
     file.write(data)
     del file
     gc.collect()
+    assert "dropped before it was closed" in caplog.text
     assert fs.find(bucket) == []
     # What was dropped is removed beside whatever goes on.
     deadline = time.monotonic() + 30

@@ -119,3 +119,20 @@ def test_a_dataset_position_does_not_silently_go_to_workers(
 def test_only_datasets_with_a_position_are_taken(uris: list[str]) -> None:
     with pytest.raises(TypeError, match="its sampler's"):
         ResumableDataLoader(S3MapDataset(uris))
+
+
+def test_torchdatas_loader_goes_on_too(uris: list[str], client: wirespeed.Client) -> None:
+    stateful = pytest.importorskip(
+        "torchdata.stateful_dataloader", reason="torchdata is for torch 2"
+    )
+
+    def loader() -> Any:
+        dataset = S3IterableDataset(uris, shuffle=True, transform=number, client=client)
+        return stateful.StatefulDataLoader(dataset, batch_size=3, num_workers=2)
+
+    whole = lists(loader())
+    first = loader()
+    assert lists(itertools.islice(first, 5)) == whole[:5]
+    second = loader()
+    second.load_state_dict(first.state_dict())
+    assert lists(second) == whole[5:]

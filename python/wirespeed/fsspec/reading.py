@@ -169,7 +169,7 @@ class ReadFile(AbstractBufferedFile):
         length = -1 if length is None else int(length)
         with self._any_size():
             if self.cache is not None:
-                return super().read(length)
+                return super().read(length) if self.loc < self.size else b""
             stop = self.size if length < 0 else min(self.size, self.loc + length)
             data = self._bytes(self.loc, stop)
             self.loc += len(data)
@@ -250,6 +250,12 @@ class ReadFile(AbstractBufferedFile):
             return bytes(held)
         if held is None and self._one_call(start, stop):
             return self._get_bytes(start, stop)
+        if held is None and (stream := self._streaming(start)) is not None:
+            got = stream.read(stop - start)
+            self._edge += len(got)
+            if len(got) < stop - start:
+                raise EOFError(f"{self.path} ended before all of it was read")
+            return got
         data = bytearray(stop - start)
         self._fill(start, memoryview(data))
         return bytes(data)

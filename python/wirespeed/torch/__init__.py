@@ -9,7 +9,7 @@ Where a function takes ``client=None`` it uses the client of the module-level ve
 its own. Nothing here keeps a secret: a dataset that travels to a worker takes the client's settings
 along, and the worker looks for the credentials itself.
 
-torch is an optional extra. Tested with torch 1.13; written for 2.x as well.
+torch is an optional extra. Tested with torch 1.13 and 2.6, on the CPU.
 """
 
 try:
@@ -22,6 +22,7 @@ except ImportError as error:
 
 from wirespeed.torch.datasets import S3IterableDataset, S3MapDataset, S3Object
 from wirespeed.torch.errors import CorruptDataError
+from wirespeed.torch.fetching import Window
 from wirespeed.torch.loader import ResumableDataLoader
 from wirespeed.torch.loading import load
 from wirespeed.torch.objects import ObjectList
@@ -43,6 +44,7 @@ __all__ = [
     "S3TarMapDataset",
     "TarIndex",
     "TarSample",
+    "Window",
     "load",
     "load_safetensors",
     "save",

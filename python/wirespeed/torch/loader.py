@@ -78,7 +78,7 @@ class ResumableDataLoader(DataLoader[Any]):
         # Persistent workers have the dataset as it was: let the next iteration start new ones.
         self._iterator = None
 
-    def __iter__(self) -> Iterator[Any]:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def __iter__(self) -> Iterator[Any]:
         resumed = self._sharded.has_position
         batches = super().__iter__()
         # The workers have their copies by now.

@@ -152,6 +152,15 @@ def test_sparse_and_quantized_tensors_are_read(bucket: str, client: wirespeed.Cl
     assert loaded["quantized"].q_scale() == 0.1
 
 
+def test_a_tensor_with_attributes_keeps_them(bucket: str, client: wirespeed.Client) -> None:
+    noted = torch.ones(3)
+    noted.note = {"step": 7, "gain": 1 + 2j}
+    save({"noted": noted}, f"{bucket}/c.pt", client=client)
+    loaded = load(f"{bucket}/c.pt", client=client)["noted"]
+    assert torch.equal(loaded, noted)
+    assert loaded.note == noted.note
+
+
 class Mine:
     """A class that only a trusting load may build."""
 

@@ -79,7 +79,7 @@ def test_every_error_survives_a_pickle(name: str, protocol: int) -> None:
 
 def test_an_os_error_has_its_number_and_a_file_name() -> None:
     error = errors.NotFoundError("gone", bucket="b", key="k")
-    assert (error.errno, error.filename, str(error)) == (errno.ENOENT, "s3://bucket/k", "gone")
+    assert (error.errno, error.filename, str(error)) == (errno.ENOENT, "s3://b/k", "gone")
     assert errors.DeniedError("no").errno == errno.EACCES
     assert errors.TimedOutError("late").errno == errno.ETIMEDOUT
     assert errors.LocalIOError("full", errno=errno.ENOSPC).errno == errno.ENOSPC
@@ -191,9 +191,9 @@ def test_what_the_server_does_becomes_its_error(
 
 def test_attempts_are_counted(new_client: Any, origin: Any, bucket: str) -> None:
     client = new_client(max_attempts=3)
-    with origin.misbehaving({"action": "status:500", "verb": "get", "bucket": bucket}):
-        with pytest.raises(wirespeed.ServerError) as raised:
-            client.get("k", bucket=bucket)
+    fault = {"action": "status:500", "verb": "get", "bucket": bucket}
+    with origin.misbehaving(fault), pytest.raises(wirespeed.ServerError) as raised:
+        client.get("k", bucket=bucket)
     assert raised.value.attempts == 3
 
 

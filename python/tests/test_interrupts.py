@@ -23,7 +23,8 @@ source = bytearray(1000)
 writer = None
 
 def many(**options):
-    return client.get_many([f"k{index}" for index in range(49)] + ["stalled"], bucket=bucket, **options)
+    keys = [f"k{index}" for index in range(49)] + ["stalled"]
+    return client.get_many(keys, bucket=bucket, **options)
 
 def write():
     with client.writer("stalled", bucket=bucket) as writer:

@@ -1,4 +1,4 @@
-"""Logging: the engine's log goes to the logger `wirespeed`, in the program's threads, no secret."""
+"""Logging: the engine's log goes to the logger `wirespeed`, in the program's threads."""
 
 from __future__ import annotations
 

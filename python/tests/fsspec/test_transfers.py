@@ -7,7 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+import endpoints
 import pytest
+import servers
 from fsspec.callbacks import Callback
 
 from wirespeed.fsspec import WirespeedFileSystem
@@ -101,15 +103,21 @@ def test_a_callback_is_told_the_files_of_many(
 
 
 def test_a_callback_that_fails_stops_the_transfer(
-    fs: WirespeedFileSystem, bucket: str, tmp_path: Path
+    fs: WirespeedFileSystem,
+    bucket: str,
+    tmp_path: Path,
+    server: servers.Server,
+    options: dict[str, Any],
 ) -> None:
     class Failing(Callback):
         def call(self, *_: Any, **__: Any) -> None:
             raise RuntimeError("enough")
 
     fs.pipe_file(f"{bucket}/k", bytes(20 * MIB))
-    with pytest.raises(RuntimeError, match="enough"):
-        fs.get_file(f"{bucket}/k", tmp_path / "b", callback=Failing())
+    with endpoints.slow(server.port, 10 * MIB) as url:
+        slow = WirespeedFileSystem(**{**options, "endpoint_url": url})
+        with pytest.raises(RuntimeError, match="enough"):
+            slow.get_file(f"{bucket}/k", tmp_path / "b", callback=Failing())
     assert not (tmp_path / "b").exists()
 
 

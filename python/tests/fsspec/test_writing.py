@@ -74,6 +74,16 @@ def test_what_is_not_finished_leaves_nothing_behind(
     with pytest.raises(RuntimeError, match="halfway"), fs.open(f"{bucket}/k", "wb") as file:
         file.write(data)
         raise RuntimeError("halfway")
+    with pytest.raises(RuntimeError, match="halfway"), fs.open(f"{bucket}/k", "w") as file:
+        file.write("text" * 1000)
+        raise RuntimeError("halfway")
+    for how in ({"mode": "wb"}, {"mode": "w"}):
+        with (
+            pytest.raises(RuntimeError, match="halfway"),
+            fs.open(f"{bucket}/k.gz", compression="gzip", **how) as file,
+        ):
+            file.write(data if how["mode"] == "wb" else "text" * 1000)
+            raise RuntimeError("halfway")
     file = fs.open(f"{bucket}/k", "wb")
     file.write(data)
     file.discard()

@@ -19,7 +19,7 @@ from .reading import ReadFile
 from .steps import Plan, made, run, run_async
 from .streaming import AsyncReadFile, AsyncWriteFile
 from .transfers import Transfers
-from .writing import CompressedFile, WriteFile
+from .writing import CompressedFile, TextFile, WriteFile
 
 if TYPE_CHECKING:
     from .._wirespeed import Writer
@@ -127,7 +127,7 @@ class WirespeedFileSystem(Transfers):
         ``block_size`` is the most to fetch ahead in reading, ``cache_type`` how (see `reading`).
         Further keywords say which version is read, or with what the object is written.
         """
-        if compression is None or "b" not in mode or "r" in mode:
+        if "r" in mode or (compression is None and "b" in mode):
             return super().open(
                 path,
                 mode,
@@ -136,6 +136,11 @@ class WirespeedFileSystem(Transfers):
                 compression=compression,
                 **kwargs,
             )
+        if "b" not in mode:
+            text = {name: kwargs.pop(name, None) for name in ("encoding", "errors", "newline")}
+            binary = mode.replace("t", "") + "b"
+            target = self.open(path, binary, block_size, compression=compression, **kwargs)
+            return TextFile(target, **text)
         raw: Any = super().open(path, mode, block_size=block_size, **kwargs)
         codec = compr[get_compression(path, compression)]
         return raw if codec is None else CompressedFile(codec(raw, mode=mode[0]), raw)

@@ -169,7 +169,7 @@ class ReadFile(AbstractBufferedFile):
         length = -1 if length is None else int(length)
         with self._any_size():
             if self.cache is not None:
-                return super().read(length)
+                return super().read(length) if self.loc < self.size else b""
             stop = self.size if length < 0 else min(self.size, self.loc + length)
             data = self._bytes(self.loc, stop)
             self.loc += len(data)

@@ -2,7 +2,7 @@
 
 What goes where is decided by fsspec's rules, so that ``cp -r`` means the same as with its other
 file systems. A file appears under its name when all of it is there. An object is written with the
-content type that its name suggests, as s3fs does; uploads of several types are one call for each.
+content type that the name of its file suggests, unless ``ContentType`` says another.
 """
 
 # fsspec is not typed.
@@ -13,15 +13,14 @@ content type that its name suggests, as s3fs does; uploads of several types are 
 
 from __future__ import annotations
 
-import mimetypes
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
 from fsspec.callbacks import DEFAULT_CALLBACK
 from fsspec.implementations.local import LocalFileSystem, make_path_posix, trailing_sep
-from fsspec.utils import check_contained, isfilelike, other_paths
+from fsspec.utils import isfilelike, other_paths
 
 from ..errors import ConflictError, PreconditionError
 from .core import Place
@@ -137,7 +136,7 @@ class Transfers(OnServer):
         )
         targets = other_paths(sources, lpath, exists=exists, flatten=not one_given)
         if isinstance(lpath, str):
-            check_contained(lpath, targets)
+            _stay_below(lpath, targets)
         pairs: list[tuple[str, str]] = []
         for source, target in zip(sources, targets, strict=True):
             entry = expanded[source]
@@ -165,17 +164,14 @@ class Transfers(OnServer):
             yield from self._plan_makedirs(rpath, exist_ok=True)
             return
         place = self._target(rpath)
-        options = self._typed(source, self.options.writing(kwargs))
+        options = self.options.writing(kwargs)
         if mode == "create":
             options["if_none_match"] = "*"
         callback.set_size(os.path.getsize(source))
         report = _report(callback, "bytes")
         try:
-            yield Call(
-                lambda client: client.put_file(
-                    place.key, source, bucket=place.bucket, progress=report, **options
-                )
-            )
+            items = [(source, place.uri)]
+            yield Call(lambda client: client.upload(items, progress=report, **options))
         except (PreconditionError, ConflictError) as error:
             if mode != "create":
                 raise
@@ -219,19 +215,12 @@ class Transfers(OnServer):
         options = self.options.writing(kwargs) | (
             {"if_none_match": "*"} if mode == "create" else {}
         )
-        by_type: dict[str | None, list[tuple[str, str]]] = {}
-        for source, place in files:
-            content_type = self._typed(source, options).get("content_type")
-            by_type.setdefault(content_type, []).append((source, place.uri))
+        if not files:
+            return
+        items = [(source, place.uri) for source, place in files]
+        report = _report(callback, "objects")
         try:
-            for content_type, items in by_type.items():
-                how = options | ({"content_type": content_type} if content_type else {})
-                report = _report(callback, "objects")
-                yield Call(
-                    lambda client, items=items, how=how, report=report: client.upload(
-                        items, progress=report, **how
-                    )
-                )
+            yield Call(lambda client: client.upload(items, progress=report, **options))
         except (PreconditionError, ConflictError) as error:
             if mode != "create":
                 raise
@@ -265,11 +254,13 @@ class Transfers(OnServer):
         targets = other_paths(sources, rpath, exists=exists, flatten=not one_given)
         return list(zip(sources, targets, strict=True))
 
-    def _typed(self, path: str, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The options with the content type that the name of a file suggests, unless they have
-        one."""
-        guessed = mimetypes.guess_type(path)[0]
-        return ({"content_type": guessed} if guessed else {}) | dict(options)
+
+def _stay_below(folder: str, targets: list[str]) -> None:
+    """Refuses names that would lead out of the folder: keys are what their writer chose."""
+    root = os.path.abspath(folder)
+    for target in targets:
+        if os.path.commonpath([root, os.path.abspath(target)]) != root:
+            raise ValueError(f"{target!r} would be outside {folder!r}: name a file for that key")
 
 
 class _Written:

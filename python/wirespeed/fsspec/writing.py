@@ -143,8 +143,8 @@ class WriteFile(AbstractBufferedFile):
             self.close()
 
     def __del__(self) -> None:
-        # Whoever drops a file unclosed doesn't say that it is complete. Its writer, dropped
-        # with it, removes the parts beside whatever goes on.
+        # Whoever drops a file unclosed doesn't say that it is complete. Its writer, dropped with
+        # it, removes the parts beside whatever goes on.
         if not getattr(self, "closed", True) and not self._ended:
             self._ended = self.closed = True
             logger.warning("%s was dropped before it was closed: nothing is stored", self.path)
@@ -184,14 +184,34 @@ class CompressedFile(io.BufferedIOBase):
             finally:
                 super().close()
 
+    def discard(self) -> None:
+        """Throws away what was written, on the server too."""
+        self._target.discard()
+        with contextlib.suppress(ValueError):
+            self._codec.close()  # which has nowhere to write its end
+        super().close()
+
     def __exit__(self, kind: Any = None, *rest: Any) -> None:
         if kind is not None:
-            self._target.discard()
-            with contextlib.suppress(ValueError):
-                self._codec.close()  # which has nowhere to write its end
-            super().close()
+            self.discard()
         else:
             self.close()
 
     def __del__(self) -> None:
         """Drops it, and what it compresses into; nothing is stored."""
+
+
+class TextFile(io.TextIOWrapper):
+    """Text being written, which a ``with`` block that ends in an exception throws away."""
+
+    def __init__(self, target: Any, **how: Any) -> None:
+        super().__init__(target, **how)
+        self._target = target
+
+    def __exit__(self, kind: Any = None, *rest: Any) -> None:
+        if kind is not None:
+            self._target.discard()
+            with contextlib.suppress(ValueError):
+                self.close()  # which has nowhere to write what is left
+        else:
+            self.close()

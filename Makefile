@@ -57,7 +57,7 @@ demo: release limit .venv/.stamp ## build, start the server, move data, print ho
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.demo
 
 .PHONY: bench
-bench: release drivers instructions .venv/.stamp ## run the benchmarks and write their records
+bench: release drivers environments instructions .venv/.stamp ## run the benchmarks and write their records
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.figures
 
 .PHONY: test
@@ -167,6 +167,14 @@ limit: | need-cc
 .PHONY: drivers
 drivers: | need-rust need-go need-cc
 	$(MAKE) -C lab/drivers
+
+# One for each driver in Python, below .tools/; the package as it is released is in one of them.
+.PHONY: environments
+environments: .venv/.stamp | need-rust
+	rm -rf $(CARGO_TARGET_DIR)/bench-wheel
+	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) \
+	    --out $(CARGO_TARGET_DIR)/bench-wheel --interpreter $(PYTHON)
+	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.environments --wheel $(CARGO_TARGET_DIR)/bench-wheel/*.whl
 
 # ---------------------------------------------------------------- tests
 

@@ -26,7 +26,7 @@ from . import places
 OURS = "wirespeed-python"
 OUR_PACKAGE = "wirespeed"
 STAMP = "made-from"
-HOW = "make it with `python -m wirespeed_lab.environments`"
+HOW = "make it with `make environments`"
 #: Prints what is installed where it runs.
 LOOK = (
     "import importlib.metadata as m, json;"

@@ -13,10 +13,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_queue::SegQueue;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use wirespeed::Result;
 
@@ -24,6 +25,7 @@ use crate::call::TICK;
 use crate::client::Live;
 use crate::errors::{self, Raised};
 use crate::fork;
+use crate::memory::Lending;
 use crate::progress::Watch;
 use crate::{logging, memory, runtime};
 
@@ -98,6 +100,12 @@ fn settle(py: Python<'_>, future: &Py<PyAny>, outcome: PyResult<Py<PyAny>>) -> P
     let future = future.bind(py);
     match outcome {
         Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
+        Err(raised) if raised.is_instance_of::<PyStopIteration>(py) => {
+            // A future takes no StopIteration, which would end whatever generator awaits it.
+            let told = PyRuntimeError::new_err("a callback raised StopIteration");
+            told.set_cause(py, Some(raised));
+            future.call_method1(intern!(py, "set_exception"), (told,))?
+        }
         Err(raised) => future.call_method1(intern!(py, "set_exception"), (raised,))?,
     };
     Ok(())
@@ -181,6 +189,18 @@ pub(crate) fn submit<T: Send + 'static>(
     finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
     watch: Option<Watch>,
 ) -> PyResult<Py<PyAny>> {
+    submit_lending(py, live, work, finish, watch, Lending::default())
+}
+
+/// The same of a call that fills memory of the caller's.
+pub(crate) fn submit_lending<T: Send + 'static>(
+    py: Python<'_>,
+    live: &Arc<Live>,
+    work: impl Future<Output = Result<T>> + Send + 'static,
+    finish: impl FnOnce(Python<'_>, T) -> PyResult<Py<PyAny>> + Send + 'static,
+    watch: Option<Watch>,
+    lending: Lending,
+) -> PyResult<Py<PyAny>> {
     // As in `Call::run_lending`.
     let work = Box::pin(work);
     let running = running_loop(py)?;
@@ -194,7 +214,7 @@ pub(crate) fn submit<T: Send + 'static>(
     let watch = watch.map(|watch| Arc::new(Mutex::new(watch)));
     let itself = Arc::new(Mutex::new(None));
     let handle = Arc::clone(&itself);
-    let stopped = Stopped { inbox: Arc::clone(&inbox), future: Arc::clone(&future), delivered: false };
+    let stopped = Stopped { inbox: Arc::clone(&inbox), future: Arc::clone(&future), lending, delivered: false };
     let task = threads.spawn(live.stopping(threads), async move {
         let mut stopped = stopped;
         let result = match &watch {
@@ -228,6 +248,7 @@ pub(crate) fn submit<T: Send + 'static>(
 struct Stopped {
     inbox: Arc<Inbox>,
     future: Arc<Py<PyAny>>,
+    lending: Lending,
     delivered: bool,
 }
 
@@ -237,7 +258,18 @@ impl Drop for Stopped {
             let finish = |_: Python<'_>| -> PyResult<Py<PyAny>> {
                 Err(errors::cancelled("the call was stopped: the client was closed, or the interpreter ends"))
             };
-            self.inbox.post(Letter::Done { future: Arc::clone(&self.future), finish: Box::new(finish) });
+            let letter = Letter::Done { future: Arc::clone(&self.future), finish: Box::new(finish) };
+            let (inbox, lending) = (Arc::clone(&self.inbox), self.lending.clone());
+            match Handle::try_current() {
+                // The loop lets go of the caller's memory when no task writes to it any more.
+                Ok(runtime) if !lending.is_over() => {
+                    runtime.spawn(async move {
+                        lending.over().await;
+                        inbox.post(letter);
+                    });
+                }
+                _ => inbox.post(letter),
+            }
         }
     }
 }

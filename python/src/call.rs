@@ -61,8 +61,7 @@ where
         let future = Box::pin(future);
         let future = async move { settling.settle(future.await).await };
         if awaitable {
-            drop(lending);
-            return aio::submit(py, live, future, finish, watch);
+            return aio::submit_lending(py, live, future, finish, watch, lending);
         }
         let result = wait_lending(py, live, future, &mut watch, lending)?;
         if let Some(watch) = &mut watch {

@@ -47,10 +47,9 @@ pub(crate) fn from_engine(py: Python<'_>, error: &Error) -> PyErr {
         fields.set_item("attempts", error.attempts())?;
         fields.set_item("elapsed", error.elapsed().as_secs_f64())?;
         fields.set_item("upload_id", error.upload_id())?;
-        let os_error = std::error::Error::source(error)
-            .and_then(|source| source.downcast_ref::<std::io::Error>())
-            .and_then(std::io::Error::raw_os_error);
-        fields.set_item("errno", os_error)?;
+        let sources = std::iter::successors(std::error::Error::source(error), |source| source.source());
+        let mut os_errors = sources.filter_map(|source| source.downcast_ref::<std::io::Error>()?.raw_os_error());
+        fields.set_item("errno", os_errors.next())?;
         let exception = class(py, class_of(error.kind()))?.call((error.to_string(),), Some(&fields))?;
         Ok(PyErr::from_value(exception))
     };

@@ -196,7 +196,7 @@ impl Lending {
         Loan(Arc::clone(&self.0))
     }
 
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.0.load(Ordering::Acquire) == 0
     }
 
@@ -208,11 +208,18 @@ impl Lending {
         }
     }
 
+    /// The same without a thread.
+    pub(crate) async fn over(self) {
+        let began = Instant::now();
+        while !self.is_over() && began.elapsed() < STOPPING {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     /// The result of a call, an error only when no task writes any more.
     pub(crate) async fn settle<T>(self, result: wirespeed::Result<T>) -> wirespeed::Result<T> {
-        let began = Instant::now();
-        while result.is_err() && !self.is_over() && began.elapsed() < STOPPING {
-            tokio::time::sleep(Duration::from_millis(1)).await;
+        if result.is_err() {
+            self.over().await;
         }
         result
     }

@@ -100,7 +100,15 @@ impl Threads {
         };
         let clients = Mutex::new(Vec::new());
         let generation = fork::generation();
-        Ok(Threads { runtime, _owned: owned, tasks: TaskTracker::new(), stopping, away: AtomicUsize::new(0), clients, generation })
+        Ok(Threads {
+            runtime,
+            _owned: owned,
+            tasks: TaskTracker::new(),
+            stopping,
+            away: AtomicUsize::new(0),
+            clients,
+            generation,
+        })
     }
 
     /// A client that may have something to be cleaned up at the end.

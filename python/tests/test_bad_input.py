@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import wirespeed
 
 MIB = 1 << 20
@@ -195,12 +196,15 @@ class Refusal(BaseException):
 def test_whatever_a_callback_raises_surfaces(verbs: Any, bucket: str) -> None:
     verbs.put("k", bytes(24 * MIB), bucket=bucket)
     for kind in (ValueError, KeyboardInterrupt, SystemExit, Refusal, StopIteration, RecursionError):
+
         def refuse(*_: Any, kind: Any = kind) -> None:
             raise kind("from a callback")
 
         # A coroutine cannot raise StopIteration: Python makes a RuntimeError of it.
         expected = (kind, RuntimeError) if kind is StopIteration else kind
-        said = "from a callback|raised StopIteration" if kind is StopIteration else "from a callback"
+        said = (
+            "from a callback|raised StopIteration" if kind is StopIteration else "from a callback"
+        )
         if kind in (KeyboardInterrupt, SystemExit, Refusal) and "Awaited" in type(verbs).__name__:
             continue  # an event loop ends of these
         for options in ({"on_part": refuse}, {"progress": refuse}):

@@ -12,10 +12,12 @@ import pickle
 import struct
 import weakref
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy
 import pytest
+
 import wirespeed
 
 DATA = bytes(range(256)) * 40
@@ -86,7 +88,7 @@ def test_a_slice_with_a_step_says_how_to_have_it(buffer: wirespeed.Buffer) -> No
 
 def test_it_compares_with_everything_that_has_bytes(buffer: wirespeed.Buffer) -> None:
     assert buffer == DATA
-    assert DATA == buffer
+    assert buffer == DATA
     assert buffer == bytearray(DATA)
     assert buffer == memoryview(DATA)
     assert buffer == buffer[:]
@@ -118,7 +120,7 @@ def test_it_cannot_be_written_to(buffer: wirespeed.Buffer) -> None:
     assert view.readonly
     with pytest.raises(TypeError):
         view[0] = 1
-    with pytest.raises(TypeError, match="read-write|writable"):
+    with pytest.raises(TypeError, match=r"read-write|writable"):
         io.BytesIO(b"x").readinto(buffer)  # type: ignore[arg-type]
     array = numpy.frombuffer(buffer, "u1")
     assert not array.flags.writeable
@@ -130,20 +132,23 @@ def test_it_cannot_be_written_to(buffer: wirespeed.Buffer) -> None:
         wirespeed.Buffer()
 
 
-@pytest.mark.parametrize("kind", ["slice", "memoryview", "numpy", "dlpack", "legacy dlpack", "capsule"])
+HOLDERS: dict[str, Callable[[wirespeed.Buffer], Any]] = {
+    "slice": lambda buffer: buffer[5:],
+    "memoryview": lambda buffer: memoryview(buffer)[5:],
+    "numpy": lambda buffer: numpy.frombuffer(buffer, "u1")[5:],
+    "dlpack": lambda buffer: numpy.from_dlpack(buffer)[5:],
+    "legacy dlpack": lambda buffer: numpy.from_dlpack(Legacy(buffer))[5:],
+    "capsule": lambda buffer: buffer.__dlpack__(),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
 def test_memory_goes_back_with_the_last_who_holds_it(
     client: wirespeed.Client, bucket: str, kind: str
 ) -> None:
     client.put("k", DATA, bucket=bucket)
     buffer = client.get("k", bucket=bucket)
-    holder: Any = {
-        "slice": lambda: buffer[5:],
-        "memoryview": lambda: memoryview(buffer)[5:],
-        "numpy": lambda: numpy.frombuffer(buffer, "u1")[5:],
-        "dlpack": lambda: numpy.from_dlpack(buffer)[5:],
-        "legacy dlpack": lambda: numpy.from_dlpack(Legacy(buffer))[5:],
-        "capsule": buffer.__dlpack__,
-    }[kind]()
+    holder: Any = HOLDERS[kind](buffer)
     del buffer
     assert in_use(client) >= len(DATA)
     if kind != "capsule":

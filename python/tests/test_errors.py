@@ -1,4 +1,4 @@
-"""Errors: one tree, each the builtin that a person would catch, with what a program needs to know."""
+"""Errors: one tree, each the builtin that a person would catch, with what a program needs."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import endpoints
 import pytest
+
 import wirespeed
 from wirespeed import errors
 
@@ -64,7 +65,11 @@ def test_every_error_is_also_the_builtin(name: str) -> None:
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_every_error_survives_a_pickle(name: str, protocol: int) -> None:
     error = getattr(errors, name)("what happened", **FIELDS)
-    for again in (pickle.loads(pickle.dumps(error, protocol)), copy.copy(error), copy.deepcopy(error)):
+    for again in (
+        pickle.loads(pickle.dumps(error, protocol)),
+        copy.copy(error),
+        copy.deepcopy(error),
+    ):
         assert type(again) is type(error)
         assert str(again) == "what happened"
         assert {field: getattr(again, field) for field in FIELDS} == FIELDS
@@ -74,7 +79,7 @@ def test_every_error_survives_a_pickle(name: str, protocol: int) -> None:
 
 def test_an_os_error_has_its_number_and_a_file_name() -> None:
     error = errors.NotFoundError("gone", bucket="b", key="k")
-    assert (error.errno, error.filename, str(error)) == (errno.ENOENT, "s3://bucket/k", "gone")
+    assert (error.errno, error.filename, str(error)) == (errno.ENOENT, "s3://b/k", "gone")
     assert errors.DeniedError("no").errno == errno.EACCES
     assert errors.TimedOutError("late").errno == errno.ETIMEDOUT
     assert errors.LocalIOError("full", errno=errno.ENOSPC).errno == errno.ENOSPC
@@ -94,7 +99,12 @@ def test_missing_things_say_what_is_missing(verbs: Any, bucket: str) -> None:
         verbs.get("absent", bucket=bucket)
     error = raised.value
     assert type(error) is wirespeed.NotFoundError
-    assert (error.kind, error.operation, error.code, error.status) == ("not_found", "get", "NoSuchKey", 404)
+    assert (error.kind, error.operation, error.code, error.status) == (
+        "not_found",
+        "get",
+        "NoSuchKey",
+        404,
+    )
     assert (error.errno, error.filename) == (errno.ENOENT, f"s3://{bucket}/absent")
     assert error.elapsed > 0
     with pytest.raises(wirespeed.NotFoundError) as raised:
@@ -181,9 +191,9 @@ def test_what_the_server_does_becomes_its_error(
 
 def test_attempts_are_counted(new_client: Any, origin: Any, bucket: str) -> None:
     client = new_client(max_attempts=3)
-    with origin.misbehaving({"action": "status:500", "verb": "get", "bucket": bucket}):
-        with pytest.raises(wirespeed.ServerError) as raised:
-            client.get("k", bucket=bucket)
+    fault = {"action": "status:500", "verb": "get", "bucket": bucket}
+    with origin.misbehaving(fault), pytest.raises(wirespeed.ServerError) as raised:
+        client.get("k", bucket=bucket)
     assert raised.value.attempts == 3
 
 
@@ -204,7 +214,7 @@ def test_a_name_that_does_not_resolve_is_said() -> None:
     client = wirespeed.Client(
         endpoint_url="http://no-such-host.invalid", region="r", anonymous=True, max_attempts=1
     )
-    with pytest.raises(wirespeed.BrokenConnectionError, match="no-such-host.invalid"):
+    with pytest.raises(wirespeed.BrokenConnectionError, match=r"no-such-host\.invalid"):
         client.get("s3://bucket/k")
 
 

@@ -1,4 +1,4 @@
-"""The interpreter's end: with anything in flight it comes soon, quietly, and leaves nothing behind."""
+"""The interpreter's end: with anything in flight it comes soon and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -105,7 +105,8 @@ def test_tasks_of_asyncio_that_are_pending_do_not_hold_it_up(
     script = (
         "async def main():\n"
         "    client = wirespeed.Client()\n"
-        "    tasks = [asyncio.create_task(asyncio.wait_for(client.aio.get(stalled), 60)) for _ in range(8)]\n"
+        "    begin = lambda: asyncio.wait_for(client.aio.get(stalled), 60)\n"
+        "    tasks = [asyncio.create_task(begin()) for _ in range(8)]\n"
         "    await asyncio.sleep(0.5)\n"
         "asyncio.run(main())\n" + END
     )
@@ -132,7 +133,8 @@ def test_streams_iterators_and_buffers_that_are_held_do_not_hold_it_up(
     script = (
         "held = [wirespeed.stream(stalled) for _ in range(4)]\n"
         "held.append(wirespeed.get_many([stalled] * 5, as_completed=True))\n"
-        "held.append(wirespeed.get_many([stalled] * 5, as_completed=True, into=[bytearray(40 << 20)] * 5))\n"
+        "into = [bytearray(40 << 20)] * 5\n"
+        "held.append(wirespeed.get_many([stalled] * 5, as_completed=True, into=into))\n"
         "held.append(memoryview(wirespeed.get(f's3://{bucket}/good')))\n"
         "held.append(wirespeed.get(f's3://{bucket}/good').__dlpack__())\n"
         "held.append(wirespeed.list(f's3://{bucket}/'))\n"
@@ -177,7 +179,7 @@ def test_an_exit_in_another_way_is_one_too(
 def test_a_call_in_an_exit_handler_is_refused_or_done(
     stalled: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    # Registered before the import, so run after the engine was stopped; and after it, so run before.
+    # After the import, so run before the engine is stopped; and before it, so run after.
     script = (
         "import atexit\n"
         "wirespeed.get(f's3://{bucket}/good')\n"

@@ -135,7 +135,8 @@ def work():
     assert client.get_many([f"k{index}" for index in range(30)], bucket=bucket)[29] == body(29)
     import asyncio
     async def main():
-        got = await asyncio.gather(*(client.aio.get(f"k{index}", bucket=bucket) for index in range(10)))
+        gets = [client.aio.get(f"k{index}", bucket=bucket) for index in range(10)]
+        got = await asyncio.gather(*gets)
         assert [bytes(one) for one in got] == [body(index) for index in range(10)]
     asyncio.run(main())
 
@@ -333,13 +334,14 @@ def of_pickled(pair):
 if __name__ == "__main__":
     method, kind = sys.argv[2:]
     context = multiprocessing.get_context(method)
+    pairs = [(client, index) for index in range(8)]
     with Busy():
         if kind == "multiprocessing":
             with context.Pool(4) as pool:
-                print(all(pool.map(work, range(32))), all(pool.map(of_pickled, [(client, index) for index in range(8)])))
+                print(all(pool.map(work, range(32))), all(pool.map(of_pickled, pairs)))
         else:
             with concurrent.futures.ProcessPoolExecutor(4, mp_context=context) as pool:
-                print(all(pool.map(work, range(32))), all(pool.map(of_pickled, [(client, index) for index in range(8)])))
+                print(all(pool.map(work, range(32))), all(pool.map(of_pickled, pairs)))
 """
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+
 import wirespeed
 
 MIB = 1 << 20

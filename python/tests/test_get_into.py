@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy
 import pytest
+
 import wirespeed
 
 MIB = 1 << 20
@@ -56,7 +57,7 @@ def in_shared_memory(stack: ExitStack, size: int) -> memoryview:
 
 
 def in_a_mapped_file(stack: ExitStack, size: int) -> mmap.mmap:
-    file = stack.enter_context(tempfile.TemporaryFile())
+    file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
     file.truncate(size)
     return stack.enter_context(mmap.mmap(file.fileno(), size))
 
@@ -241,9 +242,9 @@ def test_the_destination_is_the_owners_again_after_every_end(
     with pytest.raises(TypeError):
         verbs.get_into(where, destination, no_such_option=1)
     is_free()
-    with origin.misbehaving({"action": "corrupt:1", "verb": "get", "bucket": bucket}):
-        with pytest.raises(wirespeed.IntegrityError):
-            verbs.get_into(where, destination)
+    fault = {"action": "corrupt:1", "verb": "get", "bucket": bucket}
+    with origin.misbehaving(fault), pytest.raises(wirespeed.IntegrityError):
+        verbs.get_into(where, destination)
     is_free()
 
     def refuse(progress: wirespeed.Progress) -> None:

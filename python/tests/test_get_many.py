@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy
 import pytest
+
 import wirespeed
 
 KIB = 1 << 10
@@ -34,7 +35,7 @@ def small(client: wirespeed.Client, bucket: str) -> list[str]:
 
 
 def comes_back(client: wirespeed.Client) -> bool:
-    """Whether all of the client's memory comes back; tasks that were stopped end at their next turn."""
+    """Whether all of the client's memory comes back; stopped tasks end at their next turn."""
     deadline = time.monotonic() + 5
     while client.metrics()["memory_in_use"] and time.monotonic() < deadline:
         gc.collect()
@@ -155,7 +156,12 @@ def test_errors_can_stand_in_their_places(verbs: Any, small: list[str], bucket: 
     items = [small[3], f"s3://{bucket}/absent", small[5], "s3://no-such-bucket-here/k"]
     for options in ({}, {"as_bytes": True}, {"into": [bytearray(5000) for _ in items]}):
         got = verbs.get_many(items, errors="return", **options)
-        assert [isinstance(one, wirespeed.NotFoundError) for one in got] == [False, True, False, True]
+        assert [isinstance(one, wirespeed.NotFoundError) for one in got] == [
+            False,
+            True,
+            False,
+            True,
+        ]
         assert (got[1].key, got[1].code) == ("absent", "NoSuchKey")
         assert (got[3].bucket, got[3].code) == ("no-such-bucket-here", "NoSuchBucket")
         pairs = verbs.each(verbs.get_many(items, errors="return", as_completed=True, **options))

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+
 import wirespeed
 
 KIB = 1 << 10
@@ -75,13 +76,20 @@ def test_get_many_joins_ranges_object_by_object(
         data[::-1][12:20],
         data[::-1],
     ]
-    assert [type(one) for one in verbs.get_many(items, bucket=bucket, max_gap=2, as_bytes=True)] == [
-        bytes
-    ] * 5
+    assert [
+        type(one) for one in verbs.get_many(items, bucket=bucket, max_gap=2, as_bytes=True)
+    ] == [bytes] * 5
 
 
 def test_open_and_suffix_ranges_are_ranges_too(verbs: Any, where: str, data: bytes) -> None:
-    ranges = [(-5, None), (SIZE - 10, None), (None, 7), (None, None), slice(3, 9), (SIZE - 2, SIZE + 9)]
+    ranges = [
+        (-5, None),
+        (SIZE - 10, None),
+        (None, 7),
+        (None, None),
+        slice(3, 9),
+        (SIZE - 2, SIZE + 9),
+    ]
     got = verbs.get_ranges(where, ranges)
     slices = [one if isinstance(one, slice) else slice(*one) for one in ranges]
     assert [bytes(one) for one in got] == [data[one] for one in slices]

@@ -23,7 +23,8 @@ source = bytearray(1000)
 writer = None
 
 def many(**options):
-    return client.get_many([f"k{index}" for index in range(49)] + ["stalled"], bucket=bucket, **options)
+    keys = [f"k{index}" for index in range(49)] + ["stalled"]
+    return client.get_many(keys, bucket=bucket, **options)
 
 def write():
     with client.writer("stalled", bucket=bucket) as writer:
@@ -144,7 +145,8 @@ def test_ctrl_c_ends_a_call_that_waits_for_an_answer(
 
 
 @pytest.mark.parametrize(
-    "verb", ["get", "get as bytes", "get on_part", "get_into", "stream", "get_many", "get_many into"]
+    "verb",
+    ["get", "get as bytes", "get on_part", "get_into", "stream", "get_many", "get_many into"],
 )
 def test_ctrl_c_ends_a_call_whose_bytes_stop_coming(
     origin: Any, stalled: str, environment: dict[str, str], verb: str

@@ -1,4 +1,4 @@
-"""Logging: the engine's log goes to the logger `wirespeed`, in the program's threads, without secrets."""
+"""Logging: the engine's log goes to the logger `wirespeed`, in the program's threads."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def test_records_come_in_the_thread_that_waits(
     assert threads == {threading.get_ident()}
 
 
-def test_no_secret_is_logged(
-    verbs: Any, store: Any, origin: Any, bucket: str, logged: Any
-) -> None:
+def test_no_secret_is_logged(verbs: Any, store: Any, origin: Any, bucket: str, logged: Any) -> None:
     key = bytes(range(32))
     verbs.put("k", b"x" * 9_000_000, bucket=bucket, sse_customer_key=key)
     verbs.get("k", bucket=bucket, sse_customer_key=key)
     url = verbs.presign("k", bucket=bucket)
-    with origin.misbehaving({"action": "close-after:10", "verb": "get", "bucket": bucket, "times": 2}):
+    with origin.misbehaving(
+        {"action": "close-after:10", "verb": "get", "bucket": bucket, "times": 2}
+    ):
         verbs.get("k", bucket=bucket, sse_customer_key=key)
     text = "\n".join(
         logging.Formatter().format(record) + repr(record.__dict__) for record in logged.records
@@ -64,7 +64,12 @@ def test_no_secret_is_logged(
     assert text
     import base64
 
-    for secret in (store.secret_key, base64.b64encode(key).decode(), url.partition("?")[2], *SECRETS):
+    for secret in (
+        store.secret_key,
+        base64.b64encode(key).decode(),
+        url.partition("?")[2],
+        *SECRETS,
+    ):
         assert secret not in text
 
 
@@ -83,7 +88,11 @@ def test_the_level_may_change_between_calls(
 ) -> None:
     verbs.put("k", b"x", bucket=bucket)
     fault = {"action": "status:503", "verb": "get", "bucket": bucket, "nth": 1, "times": 1}
-    for level, expected in ((logging.CRITICAL, False), (logging.DEBUG, True), (logging.CRITICAL, False)):
+    for level, expected in (
+        (logging.CRITICAL, False),
+        (logging.DEBUG, True),
+        (logging.CRITICAL, False),
+    ):
         caplog.set_level(level, logger="wirespeed")
         caplog.clear()
         with origin.misbehaving(fault):
@@ -108,7 +117,9 @@ def test_a_handler_that_uses_the_client_is_no_deadlock(
     level = logger.level
     logger.setLevel(logging.DEBUG)
     try:
-        with origin.misbehaving({"action": "status:503", "verb": "get", "bucket": bucket, "times": 1}):
+        with origin.misbehaving(
+            {"action": "status:503", "verb": "get", "bucket": bucket, "times": 1}
+        ):
             assert client.get("k", bucket=bucket) == b"x"
     finally:
         logger.removeHandler(handler)

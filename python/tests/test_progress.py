@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 import pytest
+
 import wirespeed
 import wirespeed.progress
 

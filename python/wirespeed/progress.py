@@ -1,4 +1,4 @@
-"""Progress bars, ready to be given to a verb: ``wirespeed.get(uri, progress=wirespeed.progress.tqdm())``.
+"""Progress bars, ready to be given to a verb: ``get(uri, progress=wirespeed.progress.tqdm())``.
 
 Owns: what tqdm and rich are told of a transfer. Neither is needed before it is asked for.
 A bar belongs to one call; leaving a ``with`` block around it, or dropping it, closes it.
@@ -18,7 +18,7 @@ __all__ = ["Bar", "rich", "tqdm"]
 
 
 class Bar(ABC):
-    """Something to be given to a verb as ``progress=``, and a context manager that closes itself."""
+    """Something to be given to a verb as ``progress=``, and a context manager that closes it."""
 
     @abstractmethod
     def __call__(self, progress: Progress, /) -> None:
@@ -77,7 +77,8 @@ def _need(name: str) -> Any:
     except ModuleNotFoundError as error:
         package = name.partition(".")[0]
         raise ModuleNotFoundError(
-            f"{package} is not installed: pip install {package}, or pip install 'wirespeed[progress]'",
+            f"{package} is not installed: pip install {package},"
+            " or pip install 'wirespeed[progress]'",
             name=error.name,
         ) from error
 
@@ -104,7 +105,9 @@ class _Rich(Bar):
     _shown: Any = None
     _is_ours = False
 
-    def __init__(self, library: Any, description: str, within: Any, options: dict[str, Any]) -> None:
+    def __init__(
+        self, library: Any, description: str, within: Any, options: dict[str, Any]
+    ) -> None:
         if within is not None and options:
             raise TypeError("options are those of a Progress that is made here: leave out within")
         if within is None:

@@ -11,8 +11,9 @@ import functools
 import os
 
 import step_protocol
-import wirespeed
 from step_protocol import Round, numbered, scattered
+
+import wirespeed
 
 WORK = step_protocol.arguments(
     __doc__,

@@ -18,8 +18,9 @@ from pathlib import Path
 
 import step_protocol
 import synthetic_bytes
-import wirespeed
 from step_protocol import numbered
+
+import wirespeed
 
 LOOK_EVERY = 0.5
 #: Seconds that a thread may take beyond its time.

@@ -13,10 +13,11 @@ use wirespeed::{Error, Progress, Result};
 use super::coming::{self, Coming, Delivered};
 use super::items::{Prepared, Request};
 use super::{OnError, Verbs};
-use crate::call::{Call, wait};
+use crate::call::{Call, STOPPING, wait};
 use crate::client::Live;
 use crate::errors::{self, Raised};
 use crate::fork::Inherited;
+use crate::memory::{self, Lending};
 use crate::progress::Watch;
 use crate::runtime;
 
@@ -110,6 +111,8 @@ struct Iterating {
     on_error: OnError,
     watch: BlockingMutex<Option<Watch>>,
     value: Value,
+    /// The caller's destinations, which are the caller's again once it is closed.
+    lending: Option<Lending>,
 }
 
 /// An outcome on its way to Python, or the end: put back where a call is stopped before it is taken.
@@ -163,8 +166,13 @@ impl Iterating {
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let stopped = if self.bulk.stage.is_ours() { self.bulk.stop(py) } else { Ok(()) };
+        let ours = self.bulk.stage.is_ours();
+        let stopped = if ours { self.bulk.stop(py) } else { Ok(()) };
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if ours && let Some(lending) = self.lending.clone() {
+            runtime::threads()?.detached(py, || lending.wait(STOPPING));
+            memory::sweep(py);
+        }
         stopped
     }
 }
@@ -281,10 +289,11 @@ pub(super) fn begin(
     let live = verbs.live(py)?;
     let (counts, watch) = Watch::new(progress);
     let value: Value = if request.copies() { coming::copied } else { coming::value };
+    let lending = request.kind.lending();
     let bulk = Bulk::new(&live, request.prepare(py)?, counts);
     bulk.begin()?;
     let watch = BlockingMutex::new(watch);
-    let iterating = Iterating { bulk, ready: BlockingMutex::default(), on_error, watch, value };
+    let iterating = Iterating { bulk, ready: BlockingMutex::default(), on_error, watch, value, lending };
     Ok(if verbs.awaitable {
         Py::new(py, AsyncCompletions(Arc::new(iterating)))?.into_any()
     } else {

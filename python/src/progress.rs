@@ -2,6 +2,8 @@
 
 use pyo3::prelude::*;
 
+use crate::runtime;
+
 /// How far a call has come; what a progress callback is given, about ten times a second and once
 /// at the end.
 #[pyclass(frozen, name = "Progress", module = "wirespeed")]
@@ -47,6 +49,7 @@ impl Watch {
         }
         self.told = Some(now);
         let (bytes, expected, objects) = now;
-        self.callback.call1(py, (Snapshot { bytes, expected, objects },)).map(drop)
+        let snapshot = Snapshot { bytes, expected, objects };
+        runtime::threads()?.calling(py, || self.callback.call1(py, (snapshot,))).map(drop)
     }
 }

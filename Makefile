@@ -53,7 +53,7 @@ help: ## say what can be made
 # ---------------------------------------------------------------- by hand
 
 .PHONY: demo
-demo: release limit .venv/.stamp ## build, start the server, move data, print how fast
+demo: release limit release-extension ## build, start the server, move data, print how fast
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.demo
 
 .PHONY: bench
@@ -69,6 +69,10 @@ check: check-rust check-directions check-python check-types check-prose check-de
 .PHONY: extension
 extension: .venv/.stamp | need-rust ## build the Python package into .venv, for trying it out
 	VIRTUAL_ENV=$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --quiet --locked --manifest-path $(PACKAGE)
+
+.PHONY: release-extension
+release-extension: .venv/.stamp | need-rust
+	VIRTUAL_ENV=$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --release --quiet --locked --manifest-path $(PACKAGE)
 
 # The free-threaded wheel where there is such an interpreter.
 .PHONY: wheels

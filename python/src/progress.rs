@@ -42,7 +42,8 @@ impl Watch {
     /// Counts for the engine to fill, and who is to be told of them.
     pub(crate) fn new(callback: Option<Py<PyAny>>) -> (wirespeed::Progress, Option<Watch>) {
         let counts = wirespeed::Progress::default();
-        let watch = callback.map(|callback| Watch { counts: counts.clone(), callback, told: None, looked: Instant::now() });
+        let watch =
+            callback.map(|callback| Watch { counts: counts.clone(), callback, told: None, looked: Instant::now() });
         (counts, watch)
     }
 

@@ -23,6 +23,7 @@ BUILTIN: dict[str, type[Exception]] = {
     "ConflictError": FileExistsError,
     "DeniedError": PermissionError,
     "IntegrityError": OSError,
+    "LocalFileNotFoundError": FileNotFoundError,
     "LocalIOError": OSError,
     "NotFoundError": FileNotFoundError,
     "PreconditionError": Exception,

@@ -81,7 +81,7 @@ wheels: .venv/.stamp $(THREADED)/.installed | need-rust ## build the Python pack
 	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) --out $(DIST) --interpreter $(PYTHON)
 	test -e $(THREADED)/missing || \
 	    $(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) --out $(DIST) --interpreter $(THREADED)/venv/bin/python
-	$(VENV)/bin/maturin sdist --quiet --manifest-path $(PACKAGE) --out $(DIST)
+	$(VENV)/bin/maturin sdist --manifest-path $(PACKAGE) --out $(DIST)
 	cargo build --locked --bins
 	PACKAGES=$(DIST) $(PYTHON) -m pytest --timeout 1200 -s python/tests/packaging
 

@@ -4,14 +4,31 @@ use std::ffi::{c_int, c_void};
 
 use memchr::memmem;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyBufferError, PyIndexError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyIndexError, PyOverflowError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PySlice};
 
 use crate::fork::Inherited;
 use crate::info::ObjectInfo;
-use crate::memory::Shared;
+use crate::memory::{NewBytes, Shared};
+use crate::runtime;
+
+/// What is no longer than this is copied without leaving the interpreter.
+const COPY_HERE: usize = 1 << 20;
+
+/// A copy as `bytes`; other threads go on while a long one is made.
+pub(crate) fn copied(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyBytes>> {
+    if bytes.len() <= COPY_HERE {
+        return Ok(PyBytes::new(py, bytes).unbind());
+    }
+    let mut copy = NewBytes::new(py, bytes.len())?;
+    let copy = runtime::threads()?.detached(py, move || {
+        copy.as_mut().copy_from_slice(bytes);
+        copy
+    });
+    Ok(copy.finish(py, bytes.len() as u64))
+}
 
 /// Bytes in the engine's memory: read-only, shared, never copied.
 ///
@@ -59,11 +76,11 @@ impl Buffer {
     }
 
     /// A copy, as ``bytes``.
-    fn tobytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.bytes())
+    fn tobytes(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
+        copied(py, self.bytes())
     }
 
-    fn __bytes__<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+    fn __bytes__(&self, py: Python<'_>) -> PyResult<Py<PyBytes>> {
         self.tobytes(py)
     }
 
@@ -88,8 +105,11 @@ impl Buffer {
             let bytes = self.bytes.beside(self.bytes.read_only().slice(start..stop));
             return Ok(Bound::new(py, Buffer { bytes, info })?.into_any());
         }
-        let index: isize = index.extract().map_err(|_| PyTypeError::new_err("an index is an integer or a slice"))?;
         let length = isize::try_from(bytes.len()).unwrap_or(isize::MAX);
+        let index: isize = index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
+            true => PyIndexError::new_err(format!("index {index} of a Buffer of {length} bytes")),
+            false => PyTypeError::new_err("an index is an integer or a slice"),
+        })?;
         let from_start = if index < 0 { index + length } else { index };
         let byte = usize::try_from(from_start).ok().and_then(|index| bytes.get(index));
         let byte = byte.ok_or_else(|| PyIndexError::new_err(format!("index {index} of a Buffer of {length} bytes")))?;
@@ -125,7 +145,7 @@ impl Buffer {
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         // That of equal bytes, so that both find the same entry.
-        self.tobytes(py).hash()
+        self.tobytes(py)?.bind(py).hash()
     }
 
     fn __repr__(&self) -> String {
@@ -133,8 +153,8 @@ impl Buffer {
     }
 
     /// Pickled by copying the bytes: what comes out is ``bytes``.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> (Bound<'py, PyAny>, (Bound<'py, PyBytes>,)) {
-        (py.get_type::<PyBytes>().into_any(), (self.tobytes(py),))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Py<PyBytes>,))> {
+        Ok((py.get_type::<PyBytes>().into_any(), (self.tobytes(py)?,)))
     }
 
     /// # Safety

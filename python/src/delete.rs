@@ -10,6 +10,7 @@ use wirespeed::{DeleteMany, DeleteOutcome};
 
 use crate::call::Call;
 use crate::client::Verbs;
+use crate::get_many::items::interruptible;
 use crate::location::Location;
 
 /// What the server says of a deletion.
@@ -88,6 +89,7 @@ fn by_bucket(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<Vec<Tar
     }
     let mut all: Vec<Targets> = Vec::new();
     for (index, item) in items.try_iter()?.enumerate() {
+        interruptible(items.py(), index)?;
         let (location, version) = target(&item?, bucket, index)?;
         // Neighbours are mostly of one bucket, and there are few.
         let at = match all.iter().rposition(|targets| targets.bucket == location.bucket) {

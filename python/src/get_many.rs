@@ -6,7 +6,7 @@
 
 mod coming;
 mod completions;
-mod items;
+pub(crate) mod items;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -59,7 +59,8 @@ impl Verbs {
     /// finish, which holds no more undelivered bytes than the memory budget allows.
     ///
     /// ``max_gap=n`` joins ranges of one object that lie at most n bytes apart into one request.
-    /// The ranges of one object then come from one version of it, or `PreconditionError` is raised.
+    /// Those of one object that have a start and an end then come from one version of it, or
+    /// `PreconditionError` is raised.
     ///
     /// ``errors="raise"`` stops at the first item that fails and raises what `get` raises;
     /// ``errors="return"`` puts the exception in the item's place and goes on.
@@ -95,8 +96,10 @@ impl Verbs {
     /// ``as_bytes=True``, of ``bytes``.
     ///
     /// Ranges that lie at most `max_gap` bytes apart, overlap or are equal become one request; what lies
-    /// between them is received and dropped. All come from one version of the object, or
-    /// `PreconditionError` is raised. Otherwise as `get`.
+    /// between them is received and dropped. Those that have a start and an end come from one version of
+    /// the object, or `PreconditionError` is raised. Open ranges ``(start, None)``, ``(-n, None)`` and
+    /// ``None`` are requests of their own, which may meet another version: compare the ``info.etag`` of
+    /// the `Buffer` objects, or pin all with ``if_match=``. Otherwise as `get`.
     #[pyo3(signature = (r#where, ranges, *, bucket=None, max_gap=0, as_bytes=false, progress=None, **options))]
     fn get_ranges(
         &self,
@@ -113,6 +116,7 @@ impl Verbs {
         let max_gap = gap(max_gap)?;
         let mut items = Vec::new();
         for range in ranges.try_iter()? {
+            items::interruptible(py, items.len())?;
             let wanted = Wanted::parse(Some(&range?))?;
             items.push(Item { bucket: bucket.clone(), key: key.clone(), wanted });
         }
@@ -135,11 +139,12 @@ impl Verbs {
         let live = self.live(py)?;
         let (counts, watch) = Watch::new(progress);
         let count = request.items.len();
-        if request.copies() {
+        if request.copies(live.engine.config().memory) {
             return completions::copied(py, &live, request, count, on_error, counts, watch, self.awaitable);
         }
         let lending = request.kind.lending().unwrap_or_default();
-        let request = request.prepare(py)?;
+        let makes_bytes = request.wants_bytes();
+        let request = request.prepare(py, makes_bytes)?;
         let engine = live.engine.clone();
         let future = async move {
             let mut coming = Coming::begin(&engine, request, counts)?;

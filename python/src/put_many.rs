@@ -11,6 +11,7 @@ use crate::call::Call;
 use crate::client::Verbs;
 use crate::errors;
 use crate::get_many::OnError;
+use crate::get_many::items::{hint, interruptible};
 use crate::info::PutResult;
 use crate::location::Location;
 use crate::options::WriteOptions;
@@ -33,8 +34,9 @@ pub(crate) fn request(
 
 /// The bucket, the key and the bytes of each item.
 fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<Vec<(String, (String, Bytes))>> {
-    let mut parsed = Vec::with_capacity(items.len().unwrap_or(0));
+    let mut parsed = Vec::with_capacity(hint(items));
     for (index, item) in items.try_iter()?.enumerate() {
+        interruptible(items.py(), index)?;
         let item = item?;
         let Ok((location, data)) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
             return Err(PyTypeError::new_err(format!("item {index} is no pair (location, data): {}", item.repr()?)));

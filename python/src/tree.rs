@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use wirespeed::Error;
 
 use crate::errors;
+use crate::get_many::items::{hint, interruptible};
 use crate::info::Transferred;
 
 /// Items that may wait for the engine: enough that it never waits for a page of a listing.
@@ -78,8 +79,9 @@ pub(crate) fn pairs<'py>(
         Ok(kind) => PyTypeError::new_err(format!("the source is a str or an iterable of pairs {what}, not {kind}")),
         Err(trouble) => trouble,
     })?;
-    let mut pairs = Vec::with_capacity(source.len().unwrap_or(0));
+    let mut pairs = Vec::with_capacity(hint(source));
     for (index, item) in items.enumerate() {
+        interruptible(source.py(), index)?;
         let item = item?;
         let pair = item.extract().map_err(|_| match item.repr() {
             Ok(item) => PyTypeError::new_err(format!("item {index} is no pair {what}: {item}")),

@@ -117,6 +117,18 @@ def test_an_empty_listing_is_empty_in_every_form(verbs, bucket):
     assert pyarrow.record_batch(table).schema.names[:2] == ["key", "size"]
 
 
+def test_the_first_page_alone_is_one_request(verbs, filled, stats):
+    before = stats()["requests"].get("list", 0)
+    page = verbs.result(verbs.list(bucket=filled, page_size=2).first_page)
+    assert page.keys() == KEYS[:2]
+    assert verbs.result(verbs.list("nothing", bucket=filled).first_page).keys() == []
+    assert stats()["requests"]["list"] - before == 2
+    with pytest.raises(wirespeed.NotFoundError):
+        verbs.result(verbs.list(bucket="no-such-bucket-here").first_page)
+    with pytest.raises(wirespeed.ConfigError, match="pages"):
+        verbs.result(verbs.list(bucket=filled, versions=True).first_page)
+
+
 def test_each_reading_begins_at_the_beginning(client, filled):
     listing = client.list(bucket=filled)
     one, other = iter(listing), iter(listing)

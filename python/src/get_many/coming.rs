@@ -6,26 +6,29 @@ use std::task::Poll;
 
 use futures_core::Stream;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use wirespeed::{Client, Object, ObjectInfo, Outcomes, Progress, Result};
 
 use super::items::{Asked, Group, Prepared};
-use crate::buffer::Buffer;
+use crate::buffer::{self, Buffer};
 use crate::errors;
 use crate::memory::{Lent, NewBytes};
 use crate::options::apply_read;
 
 /// What one item has brought.
 pub(super) enum Delivered {
-    Buffer(Object),
+    Buffer(Box<Object>),
     Bytes(NewBytes, u64),
     Into(Lent, u64),
 }
 
 impl Delivered {
+    fn buffer(object: Object) -> Delivered {
+        Delivered::Buffer(Box::new(object))
+    }
+
     fn into_value(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         Ok(match self {
-            Delivered::Buffer(object) => Py::new(py, Buffer::of_object(py, object)?)?.into_any(),
+            Delivered::Buffer(object) => Py::new(py, Buffer::of_object(py, *object)?)?.into_any(),
             Delivered::Bytes(bytes, length) => bytes.finish(py, length).into_any(),
             Delivered::Into(lent, length) => {
                 lent.release(py);
@@ -46,7 +49,7 @@ pub(super) fn value(py: Python<'_>, outcome: Result<Delivered>) -> PyResult<Py<P
 /// The same as `bytes`, copied out of the engine's memory.
 pub(super) fn copied(py: Python<'_>, outcome: Result<Delivered>) -> PyResult<Py<PyAny>> {
     match outcome {
-        Ok(Delivered::Buffer(object)) => Ok(PyBytes::new(py, &object.body).into_any().unbind()),
+        Ok(Delivered::Buffer(object)) => Ok(buffer::copied(py, &object.body)?.into_any()),
         other => value(py, other),
     }
 }
@@ -110,7 +113,7 @@ impl Coming {
         // The usual case: one bucket, whose items are the call's, handed over as the engine batches them.
         if let [(_, Outcoming::Buffers(outcomes))] = self.groups.as_mut_slice() {
             outcomes.next_batch(&mut self.objects).await;
-            into.extend(self.objects.drain(..).map(|(index, outcome)| (index, outcome.map(Delivered::Buffer))));
+            into.extend(self.objects.drain(..).map(|(index, outcome)| (index, outcome.map(Delivered::buffer))));
             return into.len() - before;
         }
         poll_fn(|cx| {
@@ -120,7 +123,7 @@ impl Coming {
                     let polled = match outcoming {
                         Outcoming::Buffers(outcomes) => Pin::new(outcomes)
                             .poll_next(cx)
-                            .map(|next| next.map(|(index, outcome)| (index, outcome.map(Delivered::Buffer)))),
+                            .map(|next| next.map(|(index, outcome)| (index, outcome.map(Delivered::buffer)))),
                         Outcoming::Bytes(outcomes) => Pin::new(outcomes).poll_next(cx).map(|next| {
                             next.map(|(index, outcome)| {
                                 (index, outcome.map(|(bytes, length, _)| Delivered::Bytes(bytes, length)))

@@ -8,6 +8,8 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 use tokio::sync::Mutex;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 use wirespeed::{Error, Progress, Result};
 
 use super::coming::{self, Coming, Delivered};
@@ -18,8 +20,8 @@ use crate::client::Live;
 use crate::errors::{self, Raised};
 use crate::fork::Inherited;
 use crate::memory::{self, Lending};
-use crate::progress::Watch;
-use crate::runtime;
+use crate::progress::{SharedWatch, Watch};
+use crate::{aio, runtime};
 
 type Batch = Vec<(usize, Result<Delivered>)>;
 type Value = fn(Python<'_>, Result<Delivered>) -> PyResult<Py<PyAny>>;
@@ -44,30 +46,34 @@ impl Stage {
 }
 
 /// A bulk call under way.
-#[derive(Clone)]
 struct Bulk {
     live: Arc<Live>,
-    stage: Arc<Inherited<Mutex<Stage>>>,
+    stage: Mutex<Stage>,
+    /// Cancelled, it gives nothing more, and whoever waits for something is let go at once.
+    closing: CancellationToken,
+    /// The caller's destinations that a task may still write to.
+    lending: Lending,
 }
 
 impl Bulk {
-    fn new(live: &Arc<Live>, prepared: Prepared, progress: Progress) -> Bulk {
-        let stage = Inherited::new(Mutex::new(Stage::Prepared(prepared, progress)));
-        Bulk { live: Arc::clone(live), stage: Arc::new(stage) }
-    }
-
-    /// Refuses what was begun before a fork.
-    fn ours(&self) -> PyResult<()> {
-        if self.stage.is_ours() { Ok(()) } else { Err(errors::inherited("bulk call")) }
+    fn new(live: &Arc<Live>, prepared: Prepared, progress: Progress, lending: Lending) -> Arc<Bulk> {
+        let stage = Mutex::new(Stage::Prepared(prepared, progress));
+        Arc::new(Bulk { live: Arc::clone(live), stage, closing: CancellationToken::new(), lending })
     }
 
     /// The next outcomes: none after the last. Dropped before it has them, it has taken none.
-    async fn batch(self) -> Result<Batch> {
-        let Bulk { live, stage } = self;
+    async fn batch(self: Arc<Self>) -> Result<Batch> {
+        tokio::select! {
+            biased;
+            () = self.closing.cancelled() => Ok(Vec::new()),
+            batch = self.fetch() => batch,
+        }
+    }
+
+    async fn fetch(&self) -> Result<Batch> {
         let mut batch = Vec::new();
-        let Some(stage) = stage.get() else { return Ok(batch) };
-        let mut stage = stage.lock().await;
-        *stage = std::mem::replace(&mut *stage, Stage::Ended).begun(&live);
+        let mut stage = self.stage.lock().await;
+        *stage = std::mem::replace(&mut *stage, Stage::Ended).begun(&self.live);
         if let Stage::Begun(coming) = &mut *stage
             && coming.next_batch(&mut batch).await > 0
         {
@@ -80,39 +86,52 @@ impl Bulk {
     }
 
     /// Begins now, before anybody asks for an outcome.
-    fn begin(&self) -> PyResult<()> {
-        let Bulk { live, stage } = self.clone();
+    fn begin(self: &Arc<Self>) -> PyResult<()> {
+        let bulk = Arc::clone(self);
         let threads = runtime::threads()?;
         threads.spawn(self.live.stopping(threads), async move {
-            if let Some(stage) = stage.get() {
-                let mut stage = stage.lock().await;
-                *stage = std::mem::replace(&mut *stage, Stage::Ended).begun(&live);
-            }
+            let mut stage = bulk.stage.lock().await;
+            *stage = std::mem::replace(&mut *stage, Stage::Ended).begun(&bulk.live);
         });
         Ok(())
     }
 
-    /// Stops what is in flight, where its tasks run.
-    fn stop(&self, py: Python<'_>) -> PyResult<()> {
-        let Bulk { live, stage } = self.clone();
-        let stopped = async move {
-            if let Some(stage) = stage.get() {
-                *stage.lock().await = Stage::Ended;
-            }
-            Ok(())
-        };
-        wait(py, &live, stopped, &mut None)
+    /// Stops what is in flight, and waits until no task writes to the caller's memory.
+    async fn end(&self) {
+        self.closing.cancel();
+        *self.stage.lock().await = Stage::Ended;
+        self.lending.clone().over().await;
+    }
+
+    /// Stops what is in flight, where its tasks run; without waiting, and also where the client was closed
+    /// before.
+    fn halt(self: &Arc<Self>) -> PyResult<JoinHandle<()>> {
+        self.closing.cancel();
+        let bulk = Arc::clone(self);
+        Ok(runtime::threads()?.handle().spawn(async move { bulk.end().await }))
+    }
+
+    /// The same, and waits until it has ended.
+    fn stop(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
+        let ending = self.halt()?;
+        let threads = runtime::threads()?;
+        threads.detached(py, || {
+            // Longer than that nothing is in flight that was stopped.
+            let ended = async { tokio::time::timeout(STOPPING, ending).await.is_ok() };
+            threads.handle().block_on(ended)
+        });
+        memory::sweep(py);
+        Ok(())
     }
 }
 
+/// What both views do. A child of the process that began it neither uses nor drops it.
 struct Iterating {
-    bulk: Bulk,
+    bulk: Arc<Bulk>,
     ready: BlockingMutex<VecDeque<(usize, Result<Delivered>)>>,
     on_error: OnError,
-    watch: BlockingMutex<Option<Watch>>,
+    watch: SharedWatch,
     value: Value,
-    /// The caller's destinations, which are the caller's again once it is closed.
-    lending: Option<Lending>,
 }
 
 /// An outcome on its way to Python, or the end: put back where a call is stopped before it is taken.
@@ -123,7 +142,9 @@ struct Taken {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        if let Some(outcome) = self.outcome.take() {
+        if let Some(outcome) = self.outcome.take()
+            && !self.iterating.bulk.closing.is_cancelled()
+        {
             self.iterating.ready.lock().unwrap_or_else(PoisonError::into_inner).push_front(outcome);
         }
     }
@@ -132,10 +153,14 @@ impl Drop for Taken {
 impl Iterating {
     /// What has finished and was not taken yet.
     fn pop(&self) -> Option<(usize, Result<Delivered>)> {
+        if self.bulk.closing.is_cancelled() {
+            return None;
+        }
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// The next outcome; on the engine's threads.
+    /// The next outcome; on the engine's threads. One that ends the call is given when no task writes to
+    /// the caller's memory any more.
     async fn next(self: Arc<Self>) -> Result<Taken> {
         loop {
             let mut outcome = self.pop();
@@ -147,8 +172,19 @@ impl Iterating {
                 }
                 outcome = self.pop();
             }
+            if matches!((&outcome, self.on_error), (Some((_, Err(_))), OnError::Raise)) {
+                self.bulk.closing.cancel();
+                self.forget();
+                self.bulk.end().await;
+            }
             return Ok(Taken { iterating: self, outcome });
         }
+    }
+
+    /// Drops what nobody will take, outside of the lock: that may run Python code.
+    fn forget(&self) {
+        let ready = std::mem::take(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(ready);
     }
 
     /// An outcome as Python's.
@@ -160,27 +196,54 @@ impl Iterating {
         Ok((index, (self.value)(py, outcome)?))
     }
 
-    fn tell(&self, py: Python<'_>) -> PyResult<()> {
-        let watch = &mut *self.watch.lock().unwrap_or_else(PoisonError::into_inner);
-        watch.as_mut().map_or(Ok(()), |watch| watch.tell(py))
+    /// What has been taken, or that there is nothing more.
+    fn given(&self, py: Python<'_>, taken: &mut Taken) -> PyResult<Option<(usize, Py<PyAny>)>> {
+        match taken.outcome.take() {
+            Some(outcome) => {
+                self.watch.tell_if_due(py)?;
+                self.give(py, outcome).map(Some)
+            }
+            None => self.watch.tell(py).map(|()| None),
+        }
     }
 
+    /// Gives nothing more, and returns when the caller's memory is the caller's again.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let ours = self.bulk.stage.is_ours();
-        let stopped = if ours { self.bulk.stop(py) } else { Ok(()) };
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        if ours && let Some(lending) = self.lending.clone() {
-            runtime::threads()?.detached(py, || lending.wait(STOPPING));
-            memory::sweep(py);
-        }
-        stopped
+        self.bulk.closing.cancel();
+        self.forget();
+        self.bulk.stop(py)
+    }
+
+    /// The same without waiting.
+    fn halt(&self) -> PyResult<JoinHandle<()>> {
+        self.bulk.closing.cancel();
+        self.forget();
+        self.bulk.halt()
     }
 }
 
 /// What comes of the items of a bulk call, as they finish: ``(index, outcome)``, where a failed item's
 /// outcome is its exception if ``errors="return"``. Closed or dropped, it stops the rest.
 #[pyclass(frozen, weakref, module = "wirespeed")]
-pub(crate) struct Completions(Arc<Iterating>);
+pub(crate) struct Completions(Inherited<Arc<Iterating>>);
+
+impl Completions {
+    fn iterating(&self) -> PyResult<&Arc<Iterating>> {
+        self.0.get().ok_or_else(|| errors::inherited("bulk call"))
+    }
+}
+
+impl Drop for Completions {
+    fn drop(&mut self) {
+        let Some(iterating) = self.0.get() else { return };
+        // Without threads there is nothing in flight.
+        let _ = iterating.halt();
+        if !iterating.bulk.lending.is_over() {
+            // Whoever drops it may use the destinations at once.
+            let _ = Python::try_attach(|py| iterating.close(py));
+        }
+    }
+}
 
 #[pymethods]
 impl Completions {
@@ -194,21 +257,25 @@ impl Completions {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<(usize, Py<PyAny>)> {
-        if let Some(outcome) = self.0.pop() {
-            return self.0.give(py, outcome);
-        }
-        self.0.bulk.ours()?;
-        let mut taken = wait(py, &self.0.bulk.live, Arc::clone(&self.0).next(), &mut None)?;
-        self.0.tell(py)?;
-        match taken.outcome.take() {
-            Some(outcome) => self.0.give(py, outcome),
-            None => Err(PyStopIteration::new_err(())),
+        let iterating = self.iterating()?;
+        let next = match iterating.pop() {
+            Some(outcome) => iterating.give(py, outcome).map(Some),
+            None => wait(py, &iterating.bulk.live, Arc::clone(iterating).next(), Some(&iterating.watch))
+                .and_then(|mut taken| iterating.given(py, &mut taken)),
+        };
+        match next {
+            Ok(Some(next)) => Ok(next),
+            Ok(None) => Err(PyStopIteration::new_err(())),
+            Err(raised) => {
+                iterating.close(py)?;
+                Err(raised)
+            }
         }
     }
 
-    /// Stops what is in flight. Nothing more is given.
+    /// Stops what is in flight. Nothing more is given; destinations are the caller's again when it returns.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.close(py)
+        self.0.get().map_or(Ok(()), |iterating| iterating.close(py))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -224,13 +291,22 @@ impl Completions {
         traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let _ = (kind, error, traceback);
-        self.0.close(py)
+        self.close(py)
     }
 }
 
 /// As `Completions`, for ``async for``.
 #[pyclass(frozen, weakref, module = "wirespeed")]
-pub(crate) struct AsyncCompletions(Arc<Iterating>);
+pub(crate) struct AsyncCompletions(Inherited<Arc<Iterating>>);
+
+impl Drop for AsyncCompletions {
+    fn drop(&mut self) {
+        if let Some(iterating) = self.0.get() {
+            // As of `Completions`; the loop is not to wait.
+            let _ = iterating.halt();
+        }
+    }
+}
 
 #[pymethods]
 impl AsyncCompletions {
@@ -244,21 +320,34 @@ impl AsyncCompletions {
     }
 
     fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.0.bulk.ours()?;
-        let future = Arc::clone(&self.0).next();
+        let iterating = self.0.get().ok_or_else(|| errors::inherited("bulk call"))?;
+        let future = Arc::clone(iterating).next();
         let finish = move |py: Python<'_>, mut taken: Taken| {
-            taken.iterating.tell(py)?;
-            match taken.outcome.take() {
-                Some(outcome) => Ok(taken.iterating.give(py, outcome)?.into_pyobject(py)?.into_any().unbind()),
-                None => Err(PyStopAsyncIteration::new_err(())),
+            let iterating = Arc::clone(&taken.iterating);
+            match iterating.given(py, &mut taken) {
+                Ok(Some(next)) => Ok(next.into_pyobject(py)?.into_any().unbind()),
+                Ok(None) => Err(PyStopAsyncIteration::new_err(())),
+                Err(raised) => {
+                    drop(iterating.halt()?);
+                    Err(raised)
+                }
             }
         };
-        Call { future, finish, watch: None }.run(py, &self.0.bulk.live, true)
+        Call { future, finish, watch: None }.run(py, &iterating.bulk.live, true)
     }
 
-    /// Stops what is in flight. Nothing more is given.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.close(py)
+    /// Stops what is in flight. Nothing more is given. What it returns need not be awaited: it is done when
+    /// destinations are the caller's again.
+    fn close(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let Some(iterating) = self.0.get() else { return aio::ready(py, py.None()) };
+        let ending = iterating.halt()?;
+        let live = &iterating.bulk.live;
+        if live.stopping(runtime::threads()?).is_cancelled() {
+            // A closed client has ended everything, and begins no more calls.
+            return aio::ready(py, py.None());
+        }
+        let future = async move { Ok(drop(ending.await)) };
+        Call { future, finish: |py: Python<'_>, ()| Ok(py.None()), watch: None }.run(py, live, true)
     }
 
     fn __aenter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -266,16 +355,15 @@ impl AsyncCompletions {
     }
 
     #[pyo3(signature = (kind, error, traceback, /))]
-    fn __aexit__<'py>(
+    fn __aexit__(
         &self,
-        py: Python<'py>,
-        kind: &Bound<'py, PyAny>,
-        error: &Bound<'py, PyAny>,
-        traceback: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+        py: Python<'_>,
+        kind: &Bound<'_, PyAny>,
+        error: &Bound<'_, PyAny>,
+        traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<Py<PyAny>> {
         let _ = (kind, error, traceback);
-        self.0.close(py)?;
-        py.import("wirespeed._driving")?.call_method1("value", (py.None(),))
+        self.close(py)
     }
 }
 
@@ -288,16 +376,17 @@ pub(super) fn begin(
 ) -> PyResult<Py<PyAny>> {
     let live = verbs.live(py)?;
     let (counts, watch) = Watch::new(progress);
-    let value: Value = if request.copies() { coming::copied } else { coming::value };
-    let lending = request.kind.lending();
-    let bulk = Bulk::new(&live, request.prepare(py)?, counts);
+    // Made ahead, `bytes` would take memory for all items before the first is there.
+    let value: Value = if request.wants_bytes() { coming::copied } else { coming::value };
+    let lending = request.kind.lending().unwrap_or_default();
+    let bulk = Bulk::new(&live, request.prepare(py, false)?, counts, lending);
     bulk.begin()?;
-    let watch = BlockingMutex::new(watch);
-    let iterating = Iterating { bulk, ready: BlockingMutex::default(), on_error, watch, value, lending };
+    let ready = BlockingMutex::default();
+    let iterating = Inherited::new(Arc::new(Iterating { bulk, ready, on_error, watch: SharedWatch::new(watch), value }));
     Ok(if verbs.awaitable {
-        Py::new(py, AsyncCompletions(Arc::new(iterating)))?.into_any()
+        Py::new(py, AsyncCompletions(iterating))?.into_any()
     } else {
-        Py::new(py, Completions(Arc::new(iterating)))?.into_any()
+        Py::new(py, Completions(iterating))?.into_any()
     })
 }
 
@@ -311,74 +400,77 @@ pub(super) fn copied(
     count: usize,
     on_error: OnError,
     counts: Progress,
-    mut watch: Option<Watch>,
+    watch: Option<Watch>,
     awaitable: bool,
 ) -> PyResult<Py<PyAny>> {
-    let bulk = Bulk::new(live, request.prepare(py)?, counts);
+    let bulk = Bulk::new(live, request.prepare(py, false)?, counts, Lending::default());
+    let batches = Batches { bulk, on_error, watch: SharedWatch::new(watch) };
     if awaitable {
-        let batches = Batches { bulk, on_error, watch: BlockingMutex::new(watch) };
+        let batches = AwaitedBatches(Inherited::new(Arc::new(batches)));
         return py.import("wirespeed._driving")?.call_method1("gather", (batches, count)).map(Bound::unbind);
     }
-    let mut values: Vec<Py<PyAny>> = Vec::new();
-    values.resize_with(count, || py.None());
-    loop {
-        let batch = match wait(py, live, bulk.clone().batch(), &mut watch) {
-            Ok(batch) => batch,
-            Err(raised) => {
-                bulk.stop(py)?;
-                return Err(raised);
+    match batches.all(py, count) {
+        Ok(values) => Ok(PyList::new(py, values)?.into_any().unbind()),
+        Err(raised) => {
+            batches.bulk.stop(py)?;
+            Err(raised)
+        }
+    }
+}
+
+struct Batches {
+    bulk: Arc<Bulk>,
+    on_error: OnError,
+    watch: SharedWatch,
+}
+
+impl Batches {
+    fn all(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Py<PyAny>>> {
+        let mut values: Vec<Py<PyAny>> = Vec::new();
+        values.resize_with(count, || py.None());
+        loop {
+            let batch = wait(py, &self.bulk.live, self.bulk.clone().batch(), Some(&self.watch))?;
+            if batch.is_empty() {
+                break;
             }
+            for (index, value) in self.values(py, batch)? {
+                if let Some(place) = values.get_mut(index) {
+                    *place = value;
+                }
+            }
+            // Also where there is always something to be taken.
+            self.watch.tell_if_due(py)?;
+        }
+        self.watch.tell(py)?;
+        Ok(values)
+    }
+
+    fn values(&self, py: Python<'_>, batch: Batch) -> PyResult<Vec<(usize, Py<PyAny>)>> {
+        let value = |(index, outcome): (usize, Result<Delivered>)| match (&outcome, self.on_error) {
+            (Err(error), OnError::Raise) => Err(errors::from_engine(py, error)),
+            _ => Ok((index, coming::copied(py, outcome)?)),
         };
-        if batch.is_empty() {
-            break;
-        }
-        for (index, outcome) in batch {
-            if let (Err(error), OnError::Raise) = (&outcome, on_error) {
-                let raised = errors::from_engine(py, error);
-                bulk.stop(py)?;
-                return Err(raised);
-            }
-            if let Some(place) = values.get_mut(index) {
-                *place = coming::copied(py, outcome)?;
-            }
-        }
+        batch.into_iter().map(value).collect()
     }
-    if let Some(watch) = &mut watch {
-        watch.tell(py)?;
-    }
-    Ok(PyList::new(py, values)?.into_any().unbind())
 }
 
 /// The same for a coroutine.
 #[pyclass(frozen, module = "wirespeed._wirespeed")]
-struct Batches {
-    bulk: Bulk,
-    on_error: OnError,
-    watch: BlockingMutex<Option<Watch>>,
-}
+struct AwaitedBatches(Inherited<Arc<Batches>>);
 
 #[pymethods]
-impl Batches {
+impl AwaitedBatches {
     /// The next outcomes, as pairs of index and value; an empty list after the last.
-    fn next_batch(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
-        let this = slf.get();
-        let py = slf.py();
-        let itself = slf.clone().unbind();
-        let on_error = this.on_error;
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let batches = self.0.get().ok_or_else(|| errors::inherited("bulk call"))?;
+        let these = Arc::clone(batches);
         let finish = move |py: Python<'_>, batch: Batch| {
-            if let Some(watch) = &mut *itself.get().watch.lock().unwrap_or_else(PoisonError::into_inner) {
-                watch.tell(py)?;
+            match batch.is_empty() {
+                true => these.watch.tell(py)?,
+                false => these.watch.tell_if_due(py)?,
             }
-            let mut values = Vec::with_capacity(batch.len());
-            for (index, outcome) in batch {
-                if let (Err(error), OnError::Raise) = (&outcome, on_error) {
-                    return Err(errors::from_engine(py, error));
-                }
-                values.push((index, coming::copied(py, outcome)?));
-            }
-            Ok(PyList::new(py, values)?.into_any().unbind())
+            Ok(PyList::new(py, these.values(py, batch)?)?.into_any().unbind())
         };
-        this.bulk.ours()?;
-        Call { future: this.bulk.clone().batch(), finish, watch: None }.run(py, &this.bulk.live, true)
+        Call { future: batches.bulk.clone().batch(), finish, watch: None }.run(py, &batches.bulk.live, true)
     }
 }

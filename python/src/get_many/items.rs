@@ -39,6 +39,19 @@ impl Item {
     }
 }
 
+/// Room for so many items is made before they are there: what a `len` says is not to be trusted.
+const MOST_ROOM: usize = 4096;
+
+/// How much room to make for what is iterated over.
+pub(crate) fn hint(items: &Bound<'_, PyAny>) -> usize {
+    items.len().unwrap_or(0).min(MOST_ROOM)
+}
+
+/// Lets signal handlers run every some thousand items: whoever gives items without end can interrupt it.
+pub(crate) fn interruptible(py: Python<'_>, seen: usize) -> PyResult<()> {
+    if seen.is_multiple_of(4096) { py.check_signals() } else { Ok(()) }
+}
+
 /// Reads the items of a call.
 pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<Vec<Item>> {
     if items.is_instance_of::<PyString>() {
@@ -46,12 +59,9 @@ pub(super) fn parse(items: &Bound<'_, PyAny>, bucket: Option<&str>) -> PyResult<
             "items is an iterable of locations, and a str is one location: write [location]",
         ));
     }
-    let mut parsed = Vec::with_capacity(items.len().unwrap_or(0));
+    let mut parsed = Vec::with_capacity(hint(items));
     for item in items.try_iter()? {
-        if parsed.len().is_multiple_of(4096) {
-            // Whoever gives items without end can still interrupt this.
-            items.py().check_signals()?;
-        }
+        interruptible(items.py(), parsed.len())?;
         let item = item?;
         let (location, wanted) = match item.cast::<PyTuple>() {
             Ok(pair) if pair.len() == 2 => {
@@ -94,11 +104,15 @@ impl Kind {
             return Err(errors::config("joined ranges land in memory of their own: leave out max_gap, or into"));
         }
         let lending = Lending::default();
-        let lent =
-            into.try_iter()?.map(|destination| Lent::within(&destination?, &lending)).collect::<PyResult<Vec<_>>>()?;
+        let mut lent = Vec::new();
+        for destination in into.try_iter()? {
+            interruptible(into.py(), lent.len())?;
+            lent.push(Lent::within(&destination?, &lending)?);
+        }
         if lent.len() != count {
             return Err(errors::config(format!("into= has {} destinations for {count} items", lent.len())));
         }
+        refuse_overlaps(&mut lent)?;
         Ok(Kind::Into(lent, lending))
     }
 
@@ -109,10 +123,23 @@ impl Kind {
             Kind::Buffers | Kind::Bytes => None,
         }
     }
+}
 
-    fn wants_bytes(&self) -> bool {
-        matches!(self, Kind::Bytes)
+/// Two objects that land in the same memory would be torn.
+fn refuse_overlaps(lent: &mut [Lent]) -> PyResult<()> {
+    let places = lent.iter_mut().enumerate().map(|(index, lent)| (lent.as_mut().as_ptr_range(), index));
+    let mut places: Vec<_> = places.filter(|(range, _)| !range.is_empty()).collect();
+    places.sort_unstable_by_key(|(range, _)| range.start);
+    for neighbours in places.windows(2) {
+        if let [(before, one), (after, other)] = neighbours
+            && after.start < before.end
+        {
+            return Err(errors::config(format!(
+                "the destinations of items {one} and {other} overlap: each needs memory of its own"
+            )));
+        }
     }
+    Ok(())
 }
 
 /// A call as it was asked for.
@@ -147,17 +174,23 @@ pub(super) struct Prepared {
 }
 
 impl Request {
-    /// Whether the results must be copied out of the engine's memory: `bytes` of a length that nobody
-    /// knows before they are there, or that share a request with others.
-    pub(super) fn copies(&self) -> bool {
-        self.kind.wants_bytes()
-            && (self.max_gap.is_some()
-                || self.items.iter().any(|item| item.most().is_none_or(|most| most > MOST_AHEAD)))
+    pub(super) fn wants_bytes(&self) -> bool {
+        matches!(self.kind, Kind::Bytes)
     }
 
-    /// Groups the items by bucket, and makes their `bytes` where those can be made now.
-    pub(super) fn prepare(self, py: Python<'_>) -> PyResult<Prepared> {
-        let makes_bytes = self.kind.wants_bytes() && !self.copies();
+    /// Whether the results must be copied out of the engine's memory: `bytes` of a length that nobody
+    /// knows before they are there, that share a request with others, or that ask for more together than
+    /// the client's memory, which most of them may turn out not to fill.
+    pub(super) fn copies(&self, memory: u64) -> bool {
+        let add = |total: u64, item: &Item| {
+            let most = item.most().filter(|most| *most <= MOST_AHEAD)?;
+            Some(total.saturating_add(most)).filter(|total| *total <= memory)
+        };
+        self.wants_bytes() && (self.max_gap.is_some() || self.items.iter().try_fold(0, add).is_none())
+    }
+
+    /// Groups the items by bucket, and makes their `bytes` where it is asked to.
+    pub(super) fn prepare(self, py: Python<'_>, makes_bytes: bool) -> PyResult<Prepared> {
         let Request { items, kind, max_gap, verify, options } = self;
         let mut lent = match kind {
             Kind::Into(lent, _) => Some(lent.into_iter()),

@@ -6,7 +6,11 @@ import collections
 import io
 import os
 import pickle
+import resource
+import tarfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,7 @@ import pytest
 import torch
 
 import wirespeed
-from wirespeed.torch import CorruptDataError, load, save
+from wirespeed.torch import CorruptDataError, load, load_safetensors, save
 from wirespeed.torch.archive import data_offset, read_directory
 
 MIB = 1 << 20
@@ -221,13 +225,17 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_pickle_that(name: str, bucket: str, client: wirespeed.Client) -> None:
+def put_pickle(uri: str, text: bytes, client: wirespeed.Client) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
-        archive.writestr("archive/data.pkl", HOSTILE[name])
+        archive.writestr("archive/data.pkl", text)
         archive.writestr("archive/version", "3")
-    client.put(f"{bucket}/c.pt", out.getvalue())
+    client.put(uri, out.getvalue())
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_pickle_that(name: str, bucket: str, client: wirespeed.Client) -> None:
+    put_pickle(f"{bucket}/c.pt", HOSTILE[name], client)
     with pytest.raises((pickle.UnpicklingError, CorruptDataError)):
         load(f"{bucket}/c.pt", client=client)
 
@@ -259,11 +267,116 @@ def test_a_compressed_archive_is_refused(bucket: str, client: wirespeed.Client) 
         load(f"{bucket}/c.pt", client=client)
 
 
-def test_a_checkpoint_of_the_old_format_is_read(bucket: str, client: wirespeed.Client) -> None:
+OLD_FORMATS_ARE_SAFE = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 6)
+
+
+def test_a_checkpoint_of_the_old_format_is_read_if_it_is_trusted_or_torch_can_be(
+    bucket: str, client: wirespeed.Client
+) -> None:
     out = io.BytesIO()
     torch.save({"a": torch.arange(5)}, out, _use_new_zipfile_serialization=False)
     client.put(f"{bucket}/c.pt", out.getvalue())
-    assert torch.equal(load(f"{bucket}/c.pt", client=client)["a"], torch.arange(5))
+    trusted = load(f"{bucket}/c.pt", weights_only=False, client=client)
+    assert torch.equal(trusted["a"], torch.arange(5))
+    if OLD_FORMATS_ARE_SAFE:
+        assert torch.equal(load(f"{bucket}/c.pt", client=client)["a"], torch.arange(5))
+    else:
+        with pytest.raises(
+            pickle.UnpicklingError, match=r"torch 2\.6 or newer.*weights_only=False"
+        ):
+            load(f"{bucket}/c.pt", client=client)
+
+
+@pytest.mark.parametrize("version", ["1.13.0a0", "2.5.1+cu124", "of our own"])
+def test_with_an_older_torch_no_old_format_comes_near_its_loader_unless_trusted(
+    version: str,
+    bucket: str,
+    client: wirespeed.Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    evil, out = pickle.dumps(Evil(str(tmp_path / "was"))), io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name in ("storages", "tensors", "pickle"):
+            info = tarfile.TarInfo(name)
+            info.size = len(evil)
+            tar.addfile(info, io.BytesIO(evil))
+    monkeypatch.setattr(torch, "__version__", version)
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("it was handed to torch"))
+    for name, data in {"tar": out.getvalue(), "pickle": evil, "text": b"hello"}.items():
+        client.put(f"{bucket}/{name}", data)
+        with pytest.raises(pickle.UnpicklingError, match="no zip archive"):
+            load(f"{bucket}/{name}", client=client)
+    assert not (tmp_path / "was").exists()
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+def test_an_empty_object_is_told_so(
+    weights_only: bool, bucket: str, client: wirespeed.Client
+) -> None:
+    client.put(f"{bucket}/c.pt", b"")
+    with pytest.raises(CorruptDataError, match="is empty"):
+        load(f"{bucket}/c.pt", weights_only=weights_only, client=client)
+    with pytest.raises(CorruptDataError, match="is empty"):
+        load_safetensors(f"{bucket}/c.pt", client=client)
+
+
+@contextmanager
+def two_gibibytes_more() -> Iterator[None]:
+    """This process may take no more memory than that."""
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (2 << 30), limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def test_a_pickle_takes_no_memory_by_numbering_its_memo_far_out(
+    bucket: str, client: wirespeed.Client
+) -> None:
+    put_pickle(f"{bucket}/c.pt", b"]r" + (1 << 31).to_bytes(4, "little") + b".", client)
+    with two_gibibytes_more():
+        assert load(f"{bucket}/c.pt", client=client) == []
+
+
+def test_a_pickle_takes_no_memory_for_bytes_that_it_only_announces(
+    bucket: str, client: wirespeed.Client
+) -> None:
+    for length in (1 << 34, (1 << 64) - 1):
+        text = b"\x80\x05\x96" + length.to_bytes(8, "little") + b"few."
+        put_pickle(f"{bucket}/c.pt", text, client)
+        with (
+            two_gibibytes_more(),
+            pytest.raises(CorruptDataError, match="ends within an array of bytes"),
+        ):
+            load(f"{bucket}/c.pt", client=client)
+
+
+def test_a_load_that_fails_leaves_nothing_for_the_next_one_to_fail_over(
+    bucket: str, client: wirespeed.Client
+) -> None:
+    far = torch._sparse_coo_tensor_unsafe(torch.tensor([[9]]), torch.ones(1), (3,))
+    save([far, Mine(torch.ones(1))], f"{bucket}/bad.pt", client=client)
+    save([torch.ones(3).to_sparse()], f"{bucket}/good.pt", client=client)
+    with pytest.raises(pickle.UnpicklingError, match="Mine"):
+        load(f"{bucket}/bad.pt", client=client)
+    (loaded,) = load(f"{bucket}/good.pt", client=client)
+    assert torch.equal(loaded.to_dense(), torch.ones(3))
+
+
+def test_records_outside_of_the_archives_own_folder_are_refused(
+    bucket: str, client: wirespeed.Client
+) -> None:
+    for names in (("archive/data.pkl", "data.pkl"), ("data.pkl", "archive/data.pkl")):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            for name in names:
+                archive.writestr(name, b"K\1.")
+        client.put(f"{bucket}/c.pt", out.getvalue())
+        with pytest.raises(CorruptDataError, match="lies outside"):
+            load(f"{bucket}/c.pt", client=client)
 
 
 def test_a_torchscript_archive_is_refused_with_the_way_to_load_it(

@@ -94,11 +94,18 @@ def test_a_manifest_is_a_file_with_a_uri_a_line_local_or_in_s3(
     bucket: str, client: wirespeed.Client, tmp_path: Path
 ) -> None:
     uris = [f"{bucket}/b with blank", f"{bucket}/ä"]
-    text = f"# a comment\r\n{uris[0]}\n\n  {uris[1]}  ".encode()
+    text = f"# a comment\r\n{uris[0]}\r\n \n  {uris[1]}".encode()
     (tmp_path / "m.txt").write_bytes(text)
     client.put(f"{bucket}/m.txt", text)
     assert list(ObjectList.from_manifest(tmp_path / "m.txt")) == uris
     assert list(ObjectList.from_manifest(f"{bucket}/m.txt", client=client)) == uris
+
+
+def test_a_key_in_a_manifest_keeps_the_blanks_at_its_end(tmp_path: Path) -> None:
+    uris = ["s3://b/one ", "s3://b/two\t", "s3://b/th\rree", "s3://b/four\x0b", "s3://b/five "]
+    for end in ("\n", "\r\n"):
+        (tmp_path / "m.txt").write_bytes(end.join(uris).encode())
+        assert list(ObjectList.from_manifest(tmp_path / "m.txt")) == uris
 
 
 @pytest.mark.parametrize(
@@ -438,6 +445,29 @@ def test_an_index_gives_the_samples_of_shards_by_number(
         assert sorted(int(one) for batch in loader for one in batch) == list(range(30))
 
 
+@pytest.mark.parametrize("replaced_by", ["one as long", "a shorter one", "a longer one"])
+def test_a_shard_that_was_replaced_since_it_was_indexed_is_an_error(
+    replaced_by: str, bucket: str, client: wirespeed.Client
+) -> None:
+    shards = put_shards(bucket, client, 2, 10)
+    dataset = S3TarMapDataset(TarIndex.build(shards, client=client), transform=label, client=client)
+    assert dataset[[0, 19]] == [0, 19]
+    data = client.get(shards[1], as_bytes=True)
+    # Each is an archive that has the samples where they were, if it has them at all.
+    client.put(
+        shards[1],
+        {
+            "one as long": data.replace(b"0019.cls", b"0019.CLS"),
+            "a shorter one": data[:512],
+            "a longer one": data + bytes(512),
+        }[replaced_by],
+    )
+    for wanted in ([19], [0, 19]):
+        with pytest.raises(CorruptDataError, match=r"shards/01.tar.*was replaced since its index"):
+            dataset[wanted]
+    assert dataset[0] == 0
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -445,9 +475,12 @@ def test_an_index_gives_the_samples_of_shards_by_number(
         b"[]",
         b"{}",
         b'{"version": 2, "shards": [], "samples": []}',
-        b'{"version": 1, "shards": ["s3://b/k"], "samples": [[1, 0, 512]]}',
-        b'{"version": 1, "shards": ["s3://b/k"], "samples": [[0, 512, 0]]}',
-        b'{"version": 1, "shards": ["s3://b/k"], "samples": [[0, 512]]}',
+        b'{"version": 1, "shards": [["s3://b/k", 512, "e"]], "samples": [[1, 0, 512]]}',
+        b'{"version": 1, "shards": [["s3://b/k", 512, "e"]], "samples": [[0, 512, 0]]}',
+        b'{"version": 1, "shards": [["s3://b/k", 512, "e"]], "samples": [[0, 512]]}',
+        b'{"version": 1, "shards": [["s3://b/k", 512, "e"]], "samples": [[0, 0, 513]]}',
+        b'{"version": 1, "shards": [["s3://b/k", "512", "e"]], "samples": []}',
+        b'{"version": 1, "shards": ["s3://b/k"], "samples": []}',
     ],
 )
 def test_a_broken_index_is_refused(text: bytes, tmp_path: Path) -> None:

@@ -41,7 +41,10 @@ class Remote:
     """One version of an object; parts of it may be in hand already."""
 
     def __init__(self, client: Client, uri: str, *, tail: int = 0) -> None:
-        """Opens the object with one call: its first bytes, with `tail` its last ones as well."""
+        """Opens the object with one call: its first bytes, with `tail` its last ones as well.
+
+        Raises `CorruptDataError` for an empty object, which is no file of any format.
+        """
         if not uri.startswith(SCHEME):
             raise ValueError(f"{uri!r} is not an object's URI: expected s3://bucket/key")
         self.client = client
@@ -52,7 +55,8 @@ class Remote:
         # Of a small object this is all, and its checksum would be a request more.
         buffers = client.get_many([(uri, one) for one in ranges], verify=False)
         info = buffers[0].info
-        assert info is not None, "a GET says what it got"
+        if info is None or info.size == 0:
+            raise CorruptDataError(uri, "is empty", 0)
         self.size = info.size
         self.version: Version = {"if_match": info.etag} if info.etag else {}
         self._in_hand: list[tuple[int, Buffer]] = [(0, buffers[0])]

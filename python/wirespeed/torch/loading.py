@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -33,7 +34,7 @@ from wirespeed.torch.unpickling import (
     FullUnpickler,
     SafeUnpickler,
     StorageId,
-    check_sparse_tensors,
+    checked_sparse_tensors,
     storages_of,
 )
 
@@ -75,7 +76,8 @@ def load(
     Storages for a CUDA device arrive through pinned staging memory, copied while more is received;
     `copier` does the copying in place of CUDA's streams.
 
-    Checkpoints of the old format, before torch 1.6, are read whole and handed to `torch.load`.
+    Checkpoints of the old formats, before torch 1.6, are read whole and handed to `torch.load`;
+    with `weights_only` only to torch 2.6 or newer, since older ones can run code of theirs even so.
 
     Raises `CorruptDataError` for a damaged archive, `wirespeed.errors.NotFoundError` and the like
     for what S3 refuses.
@@ -84,6 +86,13 @@ def load(
     remote = Remote(client_or_default(client), uri, tail=_TAIL)
     records = read_directory(uri, remote.size, remote.read)
     if not records:
+        if weights_only and not _reads_old_formats_safely(torch.__version__):
+            raise pickle.UnpicklingError(
+                f"{uri} is no zip archive. If it is a checkpoint of the old formats (before torch"
+                f" 1.6): torch {torch.__version__} can't read those safely, even with"
+                " weights_only=True (CVE-2025-32434). Use torch 2.6 or newer; or, if you trust"
+                " where it comes from, load it with weights_only=False, and save it again"
+            )
         whole = io.BytesIO(remote.read(0, remote.size))
         return torch.load(whole, map_location=map_location, weights_only=weights_only)
     archive = _Archive(remote, records)
@@ -95,15 +104,20 @@ def load(
     storages = _Storages(archive, map_location, pin, copier)
     storages.fetch(wanted.values(), verify=verify)
     reader = SafeUnpickler if weights_only else FullUnpickler
-    try:
-        loaded = reader(text, storages.get).load()
-    except Exception as error:
-        # A trusted class raises what it likes; from a pickle that may name none, all is damage.
-        if not weights_only and not isinstance(error, pickle.UnpicklingError):
-            raise
-        raise pickle.UnpicklingError(f"{uri} can't be loaded: {error}") from error
-    check_sparse_tensors()
-    return loaded
+    with checked_sparse_tensors():
+        try:
+            return reader(text, storages.get).load()
+        except Exception as error:
+            # A trusted class raises what it likes; from a pickle that may name none, all is damage.
+            if not weights_only and not isinstance(error, pickle.UnpicklingError):
+                raise
+            raise pickle.UnpicklingError(f"{uri} can't be loaded: {error}") from error
+
+
+def _reads_old_formats_safely(version: str) -> bool:
+    """Whether a torch's `weights_only` holds for the formats before torch 1.6 as well."""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    return found is not None and (int(found[1]), int(found[2])) >= (2, 6)
 
 
 class _Archive:
@@ -112,7 +126,16 @@ class _Archive:
     def __init__(self, remote: Remote, records: Mapping[str, Record]) -> None:
         self.remote = remote
         root = next(iter(records)).partition("/")[0] + "/"
-        self._records = {name.removeprefix(root): record for name, record in records.items()}
+        self._records: dict[str, Record] = {}
+        for name, record in records.items():
+            # Two readers could otherwise take different records for the same one.
+            if not name.startswith(root):
+                raise CorruptDataError(
+                    remote.uri,
+                    f"record {name!r} lies outside of {root!r}, where the others are",
+                    record.header,
+                )
+            self._records[name.removeprefix(root)] = record
         if "constants.pkl" in self._records:
             raise ValueError(
                 f"{remote.uri} is a TorchScript archive, not a checkpoint: load it by"

@@ -70,7 +70,8 @@ class ObjectList(Sequence[str]):
     ) -> Self:
         """The URIs in a text file, one a line; the file is local, or an object (``s3://...``).
 
-        Blank lines, and lines that begin with ``#``, are left out. Raises `CorruptDataError` for a
+        Blank lines, and lines that begin with ``#``, are left out; blanks before a URI too, but not
+        those behind it, which may be the key's. Raises `CorruptDataError` for a
         line that is no URI, and what the file or object raises if it can't be read.
         """
         name = fspath(manifest)
@@ -124,9 +125,9 @@ def client_or_default(client: wirespeed.Client | None) -> wirespeed.Client:
 
 
 def _manifest_lines(name: str, text: bytes) -> Iterator[str]:
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split(b"\n"), 1):
         try:
-            uri = line.decode().strip()
+            uri = line.removesuffix(b"\r").decode().lstrip()
         except UnicodeDecodeError as error:
             raise CorruptDataError(name, f"line {number} is not UTF-8") from error
         if not uri or uri.startswith("#"):

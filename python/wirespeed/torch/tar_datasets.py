@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypedDict, Unpack, over
 from torch.utils.data import Dataset
 
 from wirespeed import Client
+from wirespeed.errors import ConfigError
 from wirespeed.torch.datasets import DEFAULT_WINDOW, MIB
 from wirespeed.torch.errors import CorruptDataError
 from wirespeed.torch.fetching import Wanted, fetch_in_order
@@ -31,6 +32,8 @@ TarSample = dict[str, Any]
 """``__key__`` (the basename), ``__url__`` (the shard), and an entry for each extension."""
 
 Transform = Callable[[TarSample], Any]
+
+_RANGE_NOT_SATISFIABLE = 416
 
 
 class TarOptions(TypedDict, total=False):
@@ -49,6 +52,14 @@ class TarOptions(TypedDict, total=False):
 
 
 _Found = tuple[str, Sample]
+
+
+class Shard(NamedTuple):
+    """A shard as an index knows it: the version of it that the places are of."""
+
+    uri: str
+    size: int
+    etag: str | None
 
 
 class _Place(NamedTuple):
@@ -244,26 +255,31 @@ class _Shards:
 class TarIndex:
     """Where each sample of some shards is: (shard, first byte, end). Made once, then saved.
 
-    Building streams the shards once. Saved as JSON, in a local file or an object.
+    Building streams the shards once, and notes each one's size and ETag: a shard that is another by
+    the time it is read is an error. Saved as JSON, in a local file or an object.
     """
 
-    def __init__(self, shards: Sequence[str], samples: Sequence[tuple[int, int, int]]) -> None:
+    def __init__(self, shards: Sequence[Shard], samples: Sequence[tuple[int, int, int]]) -> None:
         self.shards = list(shards)
         self.samples = [_Place(*sample) for sample in samples]
         for place in self.samples:
-            if not (0 <= place.unit < len(self.shards) and 0 <= place.start < place.end):
+            if not (
+                0 <= place.unit < len(self.shards)
+                and 0 <= place.start < place.end <= self.shards[place.unit].size
+            ):
                 raise ValueError(f"{place} is not a place in one of {len(self.shards)} shards")
 
     @classmethod
     def build(cls, shards: Iterable[str], *, client: Client | None = None) -> Self:
         """Reads the shards, and notes where their samples are."""
-        uris = list(shards)
+        found: list[Shard] = []
         samples: list[tuple[int, int, int]] = []
-        for unit, uri in enumerate(uris):
+        for unit, uri in enumerate(shards):
             with client_or_default(client).stream(uri) as stream:
+                found.append(Shard(uri, stream.info.size, stream.info.etag))
                 for sample in read_samples(read_members(stream, uri, size=stream.length), uri):
                     samples.append((unit, sample.start, sample.end))
-        return cls(uris, samples)
+        return cls(found, samples)
 
     @classmethod
     def load(cls, where: str | PathLike[str], *, client: Client | None = None) -> Self:
@@ -277,7 +293,7 @@ class TarIndex:
             found = json.loads(text)
             if found["version"] != 1:
                 raise ValueError(f"version {found['version']!r} is not known here")
-            return cls(found["shards"], found["samples"])
+            return cls([_shard(*fields) for fields in found["shards"]], found["samples"])
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptDataError(name, f"not an index of tar shards: {error}") from error
 
@@ -306,7 +322,7 @@ class S3TarMapDataset(Dataset[Any]):
     """The samples of tar shards by their number, each one ranged GET: any order, any sampler.
 
     Samples are those of `S3TarDataset`. As with `S3MapDataset`, several are one call into the
-    engine.
+    engine. A shard that was replaced since its index was made is a `CorruptDataError`.
     """
 
     def __init__(self, index: TarIndex, **options: Unpack[TarMapOptions]) -> None:
@@ -330,13 +346,38 @@ class S3TarMapDataset(Dataset[Any]):
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
         """Several samples by one call into the engine."""
         places = [self.index.samples[index] for index in indices]
-        items = [(self.index.shards[one.unit], (one.start, one.end)) for one in places]
-        buffers = client_or_default(self._client).get_many(items)
+        shards = [self.index.shards[one.unit] for one in places]
+        items = [
+            (shard.uri, (one.start, one.end)) for shard, one in zip(shards, places, strict=True)
+        ]
+        try:
+            buffers = client_or_default(self._client).get_many(items)
+        except ConfigError as error:
+            # A sample lies within the shard that was indexed, so this one is another.
+            if error.status != _RANGE_NOT_SATISFIABLE:
+                raise
+            raise _replaced(f"{SCHEME}{error.bucket}/{error.key}") from error
         made: list[Any] = []
-        for (uri, _), place, data in zip(items, places, buffers, strict=True):
-            sample = _as_dict(uri, _only_sample(uri, place.start, data), self._as_bytes)
+        for shard, place, data in zip(shards, places, buffers, strict=True):
+            # Compared here and not demanded of the server: one call has samples of many shards.
+            info = data.info
+            if info is None or (info.size, info.etag) != (shard.size, shard.etag):
+                raise _replaced(shard.uri, place.start)
+            found = _only_sample(shard.uri, place.start, data)
+            sample = _as_dict(shard.uri, found, self._as_bytes)
             made.append(sample if self._transform is None else self._transform(sample))
         return made
+
+
+def _replaced(uri: str, at: int | None = None) -> CorruptDataError:
+    return CorruptDataError(uri, "was replaced since its index was made: make it again", at)
+
+
+def _shard(uri: Any, size: Any, etag: Any) -> Shard:
+    """A shard as a saved index has it; raises `TypeError` if it is none."""
+    if not (isinstance(uri, str) and type(size) is int and isinstance(etag, (str, type(None)))):
+        raise TypeError("a shard is its URI, its size and its ETag")
+    return Shard(uri, size, etag)
 
 
 def _only_sample(uri: str, start: int, data: Bytes) -> Sample:

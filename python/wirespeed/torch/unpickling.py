@@ -7,13 +7,19 @@ Three readers of the same bytes:
 - `SafeUnpickler` builds tensors, parameters, containers and plain values, and refuses all else: no
   code of the pickle's choice runs.
 - `FullUnpickler` builds whatever the pickle says, as `pickle` does: for input that is trusted.
+
+The first two read what nobody vouches for, with the interpreter of pickles in Python: the compiled
+one can't be told what to refuse, and allocates as much memory as a number in the pickle says.
 """
 
 import collections
 import importlib
 import io
 import pickle
-from collections.abc import Callable, Mapping
+import struct
+import sys
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, NamedTuple, cast
 
 import torch
@@ -123,13 +129,36 @@ class _Inert:
         pass
 
 
-class _Scout(pickle.Unpickler):
+_Interpreter: Any = getattr(pickle, "_Unpickler")  # noqa: B009
+
+
+class _Frugal(_Interpreter):
+    """Takes no more memory than the pickle has bytes to show for it."""
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Interpreter.dispatch)
+
     def __init__(self, text: bytes) -> None:
-        super().__init__(io.BytesIO(text), encoding=_ENCODING)
+        _Interpreter.__init__(self, io.BytesIO(text), encoding=_ENCODING)
+
+    def load_bytearray8(self) -> None:
+        # The interpreter's own makes the array before it looks whether there are bytes for it.
+        (length,) = struct.unpack("<Q", self.read(8))
+        content = bytearray(self.read(min(length, sys.maxsize)))
+        if len(content) < length:
+            raise pickle.UnpicklingError("it ends within an array of bytes")
+        self.append(content)
+
+
+_Frugal.dispatch[pickle.BYTEARRAY8[0]] = _Frugal.load_bytearray8
+
+
+class _Scout(_Frugal):
+    def __init__(self, text: bytes) -> None:
+        super().__init__(text)
         self.found: dict[str, StorageId] = {}
 
-    def find_class(self, module_name: str, global_name: str, /) -> Any:
-        return _storage_kind(module_name, global_name) or _Inert
+    def find_class(self, module: str, name: str) -> Any:
+        return _storage_kind(module, name) or _Inert
 
     def persistent_load(self, pid: Any) -> Any:
         storage = parse_storage_id(pid)
@@ -144,9 +173,20 @@ def storages_of(text: bytes) -> dict[str, StorageId]:
     return scout.found
 
 
-def check_sparse_tensors() -> None:
-    """Lets torch check the sparse tensors that were just read, which it puts off until then."""
+@contextmanager
+def checked_sparse_tensors() -> Generator[None, None, None]:
+    """Lets torch check the sparse tensors that are read meanwhile, which it puts off until then.
+
+    After a failure as well: torch keeps a list of them, which only its check empties.
+    """
     check = getattr(_rebuilding, "_validate_loaded_sparse_tensors", None)
+    try:
+        yield
+    except BaseException:
+        if check is not None:
+            with suppress(Exception):
+                check()
+        raise
     if check is not None:
         check()
 
@@ -229,18 +269,16 @@ def _allowed() -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-# The interpreter of pickles in Python, since the compiled one can't be told what to refuse.
-_Interpreter: Any = getattr(pickle, "_Unpickler")  # noqa: B009
 _REFUSED = "INST OBJ EXT1 EXT2 EXT4 PERSID NEWOBJ_EX NEXT_BUFFER READONLY_BUFFER"
 
 
-class SafeUnpickler(_Interpreter):
+class SafeUnpickler(_Frugal):
     """Builds what a checkpoint of weights is made of; all else is a `pickle.UnpicklingError`."""
 
-    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Interpreter.dispatch)
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Frugal.dispatch)
 
     def __init__(self, text: bytes, storages: Storages) -> None:
-        _Interpreter.__init__(self, io.BytesIO(text), encoding=_ENCODING)
+        super().__init__(text)
         self._storages = storages
         self._allowed = _allowed()
         # Functions and classes alike can be called; by identity, since a dtype and such are not.

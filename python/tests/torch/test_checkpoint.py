@@ -357,7 +357,8 @@ def test_a_pickle_takes_no_memory_for_bytes_that_it_only_announces(
 def test_a_load_that_fails_leaves_nothing_for_the_next_one_to_fail_over(
     bucket: str, client: wirespeed.Client
 ) -> None:
-    far = torch._sparse_coo_tensor_unsafe(torch.tensor([[9]]), torch.ones(1), (3,))
+    far = torch.ones(3).to_sparse()
+    far._indices().fill_(9)
     save([far, Mine(torch.ones(1))], f"{bucket}/bad.pt", client=client)
     save([torch.ones(3).to_sparse()], f"{bucket}/good.pt", client=client)
     with pytest.raises(pickle.UnpicklingError, match="Mine"):

@@ -133,7 +133,7 @@ _Interpreter: Any = getattr(pickle, "_Unpickler")  # noqa: B009
 
 
 class _Frugal(_Interpreter):
-    """Takes no more memory than the pickle has bytes to show for it."""
+    """Makes no room for what a pickle only announces: a far place in the memo, many bytes."""
 
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Interpreter.dispatch)
 

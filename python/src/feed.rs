@@ -233,7 +233,12 @@ impl Feed {
         if self.aborting.is_cancelled() {
             return Err(self.explain(state.why_ended().await));
         }
-        state.write(piece).await.map_err(|trouble| self.explain(trouble))
+        let written = state.write(piece).await;
+        if written.is_ok() && self.aborting.is_cancelled() {
+            // The memory came back since nobody wants it any more.
+            return Err(self.explain(state.why_ended().await));
+        }
+        written.map_err(|trouble| self.explain(trouble))
     }
 
     /// There will be no more: waits until the object is stored. It comes after all that was written before

@@ -259,8 +259,13 @@ def test_bad_arguments_are_refused_at_once(client, bucket):
         client.writer(f"s3://{bucket}")
     with pytest.raises(TypeError, match="did you mean content_type"):
         client.writer("k", bucket=bucket, content_typ="x")
-    with pytest.raises(OverflowError):
-        client.writer("k", bucket=bucket, expected_size=-1)
+    for size in (-1, 1 << 70):
+        with pytest.raises(ValueError, match="expected_size is a number of bytes from 0 on"):
+            client.writer("k", bucket=bucket, expected_size=size)
+        with pytest.raises(ValueError, match="window is a number of bytes from 0 on"):
+            client.stream("k", bucket=bucket, window=size)
+        with pytest.raises(ValueError, match="max_gap is a number of bytes from 0 on"):
+            client.get_ranges("k", [], bucket=bucket, max_gap=size)
 
 
 def test_threads_may_write_at_once(small_parts, s3, bucket):

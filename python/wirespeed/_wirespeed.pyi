@@ -388,8 +388,8 @@ class AsyncCompletions(Generic[_T]):
     def __aiter__(self) -> Self: ...
     def __anext__(self) -> Awaitable[tuple[int, _T]]: ...
     def close(self) -> Awaitable[None]:
-        """Stops what is in flight. Nothing more is given. What it returns need not be awaited: it is
-        done when destinations are the caller's again."""
+        """Stops what is in flight. Nothing more is given. What it returns need not be awaited: it
+        is done when destinations are the caller's again."""
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self,

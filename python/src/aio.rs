@@ -13,27 +13,45 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crossbeam_queue::SegQueue;
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
 use wirespeed::Result;
 
 use crate::call::TICK;
 use crate::client::Live;
 use crate::errors::{self, Raised};
-use crate::fork;
+use crate::fork::Inherited;
 use crate::memory::Lending;
-use crate::progress::Watch;
+use crate::progress::{SharedWatch, Watch};
 use crate::{logging, memory, runtime};
 
 type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 enum Letter {
     Done { future: Arc<Py<PyAny>>, finish: Finish },
-    Look { future: Arc<Py<PyAny>>, watch: Arc<Mutex<Watch>>, task: Arc<Mutex<Option<AbortHandle>>> },
+    Look { future: Arc<Py<PyAny>>, watch: SharedWatch, task: Arc<Mutex<Option<AbortHandle>>> },
+}
+
+impl Letter {
+    fn open(self, py: Python<'_>) -> PyResult<()> {
+        match self {
+            // What a cancelled call brought is not taken: a stream keeps it for the next.
+            Letter::Done { future, finish } if !is_done(py, &future)? => settle(py, &future, finish(py)),
+            Letter::Done { .. } => Ok(()),
+            Letter::Look { future, watch, task } => {
+                let Err(raised) = watch.tell(py) else { return Ok(()) };
+                if let Some(task) = &*task.lock().unwrap_or_else(PoisonError::into_inner) {
+                    task.abort();
+                }
+                settle(py, &future, Err(raised))
+            }
+        }
+    }
 }
 
 struct Inbox {
@@ -53,38 +71,36 @@ impl Inbox {
     }
 }
 
-/// What a loop calls when the bell has rung.
-#[pyclass(frozen, weakref, module = "wirespeed")]
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        while let Some(letter) = self.letters.pop() {
+            memory::leave(letter);
+        }
+    }
+}
+
+/// What a loop calls when the bell has rung. In a child, which has a copy of the loop, it does nothing:
+/// the letters and the bell are the parent's.
+#[pyclass(frozen, weakref, module = "wirespeed._wirespeed")]
 struct Mailman {
-    inbox: Arc<Inbox>,
+    inbox: Inherited<Arc<Inbox>>,
     ear: UnixStream,
-    generation: u64,
 }
 
 #[pymethods]
 impl Mailman {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(inbox) = self.inbox.get() else { return Ok(()) };
         let _ = (&self.ear).read(&mut [0; 64]);
-        self.inbox.told.store(false, Ordering::Release);
+        // Sees all that was posted by those who found that the loop knows.
+        inbox.told.swap(false, Ordering::AcqRel);
         memory::sweep(py);
-        logging::pass_on(py)?;
-        while let Some(letter) = self.inbox.letters.pop() {
-            match letter {
-                // What a cancelled call brought is not taken: a stream keeps it for the next.
-                Letter::Done { future, finish } if !is_done(py, &future)? => settle(py, &future, finish(py))?,
-                Letter::Done { finish, .. } => drop(finish),
-                Letter::Look { future, watch, task } => {
-                    let told = watch.lock().unwrap_or_else(PoisonError::into_inner).tell(py);
-                    if let Err(raised) = told {
-                        if let Some(task) = &*task.lock().unwrap_or_else(PoisonError::into_inner) {
-                            task.abort();
-                        }
-                        settle(py, &future, Err(raised))?;
-                    }
-                }
-            }
+        // One that fails must not keep the others from those who wait for them.
+        let mut outcome = Ok(());
+        while let Some(letter) = inbox.letters.pop() {
+            outcome = outcome.and(letter.open(py));
         }
-        Ok(())
+        outcome.and(logging::pass_on(py))
     }
 }
 
@@ -98,32 +114,36 @@ fn settle(py: Python<'_>, future: &Py<PyAny>, outcome: PyResult<Py<PyAny>>) -> P
         return Ok(());
     }
     let future = future.bind(py);
+    let set_exception = |raised: &PyErr| future.call_method1(intern!(py, "set_exception"), (raised.clone_ref(py),));
     match outcome {
         Ok(value) => future.call_method1(intern!(py, "set_result"), (value,))?,
-        Err(raised) if raised.is_instance_of::<PyStopIteration>(py) => {
-            // A future takes no StopIteration, which would end whatever generator awaits it.
-            let told = PyRuntimeError::new_err("a callback raised StopIteration");
-            told.set_cause(py, Some(raised));
-            future.call_method1(intern!(py, "set_exception"), (told,))?
-        }
-        Err(raised) => future.call_method1(intern!(py, "set_exception"), (raised,))?,
+        // A future takes no StopIteration, which would end whatever generator awaits it.
+        Err(raised) => match set_exception(&raised) {
+            Ok(set) => set,
+            Err(refused) => {
+                let kind = raised.get_type(py);
+                let text = format!("a callback raised {}, which no future takes: {refused}", kind.name()?);
+                let told = PyRuntimeError::new_err(text);
+                told.set_cause(py, Some(raised));
+                set_exception(&told)?
+            }
+        },
     };
     Ok(())
 }
 
 /// Stops the engine's task when its future is cancelled.
-#[pyclass(frozen, module = "wirespeed")]
-struct Canceller {
-    task: AbortHandle,
-    generation: u64,
-}
+#[pyclass(frozen, module = "wirespeed._wirespeed")]
+struct Canceller(Inherited<AbortHandle>);
 
 #[pymethods]
 impl Canceller {
     fn __call__(&self, future: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = future.py();
-        if future.call_method0(intern!(py, "cancelled"))?.is_truthy()? && self.generation == fork::generation() {
-            self.task.abort();
+        if let Some(task) = self.0.get()
+            && future.call_method0(intern!(py, "cancelled"))?.is_truthy()?
+        {
+            task.abort();
         }
         Ok(())
     }
@@ -149,24 +169,45 @@ pub(crate) fn ready(py: Python<'_>, value: Py<PyAny>) -> PyResult<Py<PyAny>> {
     Ok(future.unbind())
 }
 
+/// The mailmen by their loops.
+static MAILMEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Lets go of the mailmen of closed loops. What was on its way to a closed loop keeps the loop, and that
+/// its mailman: nobody else ends this.
+pub(crate) fn dismiss(py: Python<'_>) {
+    let Some(mailmen) = MAILMEN.get(py) else { return };
+    if let Err(trouble) = dismiss_of(mailmen.bind(py)) {
+        trouble.write_unraisable(py, None);
+    }
+}
+
+fn dismiss_of(mailmen: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = mailmen.py();
+    if mailmen.len()? == 0 {
+        return Ok(());
+    }
+    // A copy: iterating over the loops themselves fails where another thread adds one.
+    for reference in mailmen.call_method0(intern!(py, "keyrefs"))?.try_iter()? {
+        let other = reference?.call0()?;
+        if !other.is_none() && other.call_method0(intern!(py, "is_closed"))?.is_truthy()? {
+            mailmen.call_method1(intern!(py, "pop"), (other, py.None()))?;
+        }
+    }
+    Ok(())
+}
+
 /// The loop's mailman, hired where it has none.
 fn mailman<'py>(py: Python<'py>, running: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Mailman>> {
-    static MAILMEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let mailmen = MAILMEN
         .get_or_try_init(py, || py.import("weakref")?.getattr("WeakKeyDictionary")?.call0().map(Bound::unbind))?
         .bind(py);
     let known = mailmen.call_method1(intern!(py, "get"), (running,))?;
     if let Ok(known) = known.cast_into::<Mailman>()
-        && known.get().generation == fork::generation()
+        && known.get().inbox.is_ours()
     {
         return Ok(known);
     }
-    // What was on its way to a loop that is closed keeps the loop, and that its mailman: nobody else ends this.
-    for other in mailmen.call_method0("keys")?.try_iter()?.collect::<PyResult<Vec<_>>>()? {
-        if other.call_method0(intern!(py, "is_closed"))?.is_truthy()? {
-            mailmen.call_method1(intern!(py, "pop"), (other, py.None()))?;
-        }
-    }
+    dismiss_of(mailmen)?;
     let pair = UnixStream::pair().and_then(|(bell, ear)| {
         bell.set_nonblocking(true)?;
         ear.set_nonblocking(true)?;
@@ -175,7 +216,7 @@ fn mailman<'py>(py: Python<'py>, running: &Bound<'py, PyAny>) -> PyResult<Bound<
     let (bell, ear) = pair.map_err(|error| errors::local_io(format!("a socket for the event loop: {error}")))?;
     let inbox = Arc::new(Inbox { letters: SegQueue::new(), told: AtomicBool::new(false), bell });
     let descriptor = ear.as_raw_fd();
-    let mailman = Bound::new(py, Mailman { inbox, ear, generation: fork::generation() })?;
+    let mailman = Bound::new(py, Mailman { inbox: Inherited::new(inbox), ear })?;
     running.call_method1(intern!(py, "add_reader"), (descriptor, &mailman))?;
     mailmen.set_item(running, &mailman)?;
     Ok(mailman)
@@ -204,72 +245,90 @@ pub(crate) fn submit_lending<T: Send + 'static>(
     // As in `Call::run_lending`.
     let work = Box::pin(work);
     let running = running_loop(py)?;
-    let inbox = Arc::clone(&mailman(py, &running)?.get().inbox);
+    let mailman = mailman(py, &running)?;
+    let inbox = Arc::clone(mailman.get().inbox.get().ok_or_else(|| errors::inherited("loop"))?);
     let threads = runtime::threads()?;
     logging::follow(py)?;
     memory::sweep(py);
     let future = running.call_method0(intern!(py, "create_future"))?.unbind();
     let awaited = future.clone_ref(py);
-    let future = Arc::new(future);
-    let watch = watch.map(|watch| Arc::new(Mutex::new(watch)));
     let itself = Arc::new(Mutex::new(None));
     let handle = Arc::clone(&itself);
-    let stopped = Stopped { inbox: Arc::clone(&inbox), future: Arc::clone(&future), lending, delivered: false };
-    let task = threads.spawn(live.stopping(threads), async move {
-        let mut stopped = stopped;
-        let result = match &watch {
+    let watch = watch.map(|watch| SharedWatch::new(Some(watch)));
+    let owed = Some(Owed { future: Arc::new(future), watch, finish });
+    let stopping = live.stopping(threads);
+    let owing = Owing { inbox, owed, lending, stopping: stopping.clone() };
+    let task = threads.spawn(stopping, async move {
+        let mut owing = owing;
+        let result = match owing.watched() {
             None => work.await,
-            Some(watch) => {
-                let look = || Letter::Look {
-                    future: Arc::clone(&future),
-                    watch: Arc::clone(watch),
-                    task: Arc::clone(&handle),
+            Some((future, watch)) => {
+                let inbox = Arc::clone(&owing.inbox);
+                let look = || {
+                    let (future, watch, task) = (Arc::clone(&future), watch.clone(), Arc::clone(&handle));
+                    inbox.post(Letter::Look { future, watch, task });
                 };
-                ticking(work, || inbox.post(look())).await
+                ticking(work, look).await
             }
         };
-        let finish = move |py: Python<'_>| {
-            let result = result.raised(py)?;
-            if let Some(watch) = watch {
-                watch.lock().unwrap_or_else(PoisonError::into_inner).tell(py)?;
-            }
-            finish(py, result)
-        };
-        stopped.delivered = true;
-        inbox.post(Letter::Done { future: Arc::clone(&future), finish: Box::new(finish) });
+        if let Some(Owed { future, watch, finish }) = owing.owed.take() {
+            let finish = move |py: Python<'_>| {
+                let result = result.raised(py)?;
+                if let Some(watch) = watch {
+                    watch.tell(py)?;
+                }
+                finish(py, result)
+            };
+            owing.inbox.post(Letter::Done { future, finish: Box::new(finish) });
+        }
     });
     *itself.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.clone());
-    let canceller = Canceller { task, generation: fork::generation() };
-    awaited.call_method1(py, intern!(py, "add_done_callback"), (canceller,))?;
+    awaited.call_method1(py, intern!(py, "add_done_callback"), (Canceller(Inherited::new(task)),))?;
     Ok(awaited)
 }
 
-/// Says that a call was stopped, where it was dropped before it had a result.
-struct Stopped {
+/// What a call still owes its loop. It holds objects of Python's, so it ends in a letter, whichever way
+/// the call does, and never on an engine thread.
+struct Owing<G: Send + 'static> {
     inbox: Arc<Inbox>,
-    future: Arc<Py<PyAny>>,
+    owed: Option<Owed<G>>,
     lending: Lending,
-    delivered: bool,
+    stopping: CancellationToken,
 }
 
-impl Drop for Stopped {
+struct Owed<G> {
+    future: Arc<Py<PyAny>>,
+    watch: Option<SharedWatch>,
+    finish: G,
+}
+
+impl<G: Send + 'static> Owing<G> {
+    fn watched(&self) -> Option<(Arc<Py<PyAny>>, SharedWatch)> {
+        let owed = self.owed.as_ref()?;
+        Some((Arc::clone(&owed.future), owed.watch.clone()?))
+    }
+}
+
+impl<G: Send + 'static> Drop for Owing<G> {
+    /// Says that the call was stopped, where it was dropped before it had a result.
     fn drop(&mut self) {
-        if !self.delivered {
-            let finish = |_: Python<'_>| -> PyResult<Py<PyAny>> {
-                Err(errors::cancelled("the call was stopped: the client was closed, or the interpreter ends"))
-            };
-            let letter = Letter::Done { future: Arc::clone(&self.future), finish: Box::new(finish) };
-            let (inbox, lending) = (Arc::clone(&self.inbox), self.lending.clone());
-            match Handle::try_current() {
-                // The loop lets go of the caller's memory when no task writes to it any more.
-                Ok(runtime) if !lending.is_over() => {
-                    runtime.spawn(async move {
-                        lending.over().await;
-                        inbox.post(letter);
-                    });
-                }
-                _ => inbox.post(letter),
+        let Some(Owed { future, watch, finish }) = self.owed.take() else { return };
+        let stopped = self.stopping.is_cancelled();
+        let finish = move |_: Python<'_>| -> PyResult<Py<PyAny>> {
+            drop((watch, finish));
+            Err(errors::stopped(stopped))
+        };
+        let letter = Letter::Done { future, finish: Box::new(finish) };
+        let (inbox, lending) = (Arc::clone(&self.inbox), self.lending.clone());
+        match Handle::try_current() {
+            // The loop lets go of the caller's memory when no task writes to it any more.
+            Ok(runtime) if !lending.is_over() => {
+                runtime.spawn(async move {
+                    lending.over().await;
+                    inbox.post(letter);
+                });
             }
+            _ => inbox.post(letter),
         }
     }
 }

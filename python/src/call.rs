@@ -88,10 +88,16 @@ fn wait_lending<T: Send + 'static>(
     watch: &mut Option<Watch>,
     lending: Lending,
 ) -> PyResult<T> {
+    // Many short waits, none of which sees a tick, are a loop that Ctrl-C has to end too.
+    py.check_signals()?;
+    if runtime::ends_elsewhere() {
+        return Err(errors::stopped(true));
+    }
     let threads = runtime::threads()?;
     logging::follow(py)?;
     let (sender, mut receiver) = sync_channel(1);
-    let task = threads.spawn(live.stopping(threads), deliver(Box::pin(future), sender));
+    let stopping = live.stopping(threads);
+    let task = threads.spawn(stopping, deliver(Box::pin(future), sender));
     let look_up = |watch: &mut Option<Watch>| -> PyResult<()> {
         py.check_signals()?;
         logging::pass_on(py)?;
@@ -115,11 +121,16 @@ fn wait_lending<T: Send + 'static>(
                 }
             }
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(errors::cancelled("the call was stopped: the client was closed, or the interpreter ends"));
+                // As above; the task itself has ended.
+                threads.detached(py, move || lending.wait(STOPPING));
+                memory::sweep(py);
+                logging::pass_on(py)?;
+                return Err(errors::stopped(stopping.is_cancelled()));
             }
         }
     };
     memory::sweep(py);
+    aio::dismiss(py);
     logging::pass_on(py)?;
     outcome.raised(py)
 }

@@ -14,7 +14,8 @@ use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple, PyType};
 use tokio_util::sync::CancellationToken;
 use wirespeed::{CONFIG_KEYS, Credentials};
 
-use crate::call::wait;
+use crate::aio;
+use crate::call::Call;
 use crate::errors::{self, Raised};
 use crate::fork::Inherited;
 use crate::options::unknown;
@@ -85,19 +86,19 @@ pub(crate) struct Verbs {
 impl Verbs {
     /// The engine's client, made anew in a child.
     pub(crate) fn live(&self, py: Python<'_>) -> PyResult<Arc<Live>> {
-        let live = self.shared.live.load();
-        let Some(inherited) = live.as_ref() else {
-            return Err(errors::config("the client is closed; make another"));
-        };
-        if let Some(live) = inherited.get() {
-            return Ok(Arc::clone(live));
+        loop {
+            let current = self.shared.live.load();
+            let Some(inherited) = current.as_ref() else {
+                return Err(errors::config("the client is closed; make another"));
+            };
+            if let Some(live) = inherited.get() {
+                return Ok(Arc::clone(live));
+            }
+            let engine = self.shared.told.client().raised(py)?;
+            let fresh = Arc::new(Live { engine, stopping: OnceLock::new() });
+            // Where another thread was quicker, or has closed it, that stands.
+            self.shared.live.compare_and_swap(&current, Some(Arc::new(Inherited::new(fresh))));
         }
-        let engine = self.shared.told.client().raised(py)?;
-        let fresh = Arc::new(Live { engine, stopping: OnceLock::new() });
-        let before = self.shared.live.swap(Some(Arc::new(Inherited::new(Arc::clone(&fresh)))));
-        // The parent's: its locks may be held for ever here.
-        drop(before);
-        Ok(fresh)
     }
 
     fn view(&self, awaitable: bool) -> Verbs {
@@ -221,19 +222,28 @@ impl Verbs {
     }
 
     /// Stops what is in flight, aborts unfinished uploads and lets go of connections and memory. Using
-    /// the client again, in either view, is an error. Need not be called.
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(inherited) = self.shared.live.swap(None) else { return Ok(()) };
-        let Some(live) = inherited.get() else { return Ok(()) };
-        if live.stopping.get().is_none() {
-            return Ok(());
+    /// the client again, in either view, is an error. Need not be called. Of an `AsyncClient` it is to be
+    /// awaited, for which it has begun already.
+    fn close(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if self.awaitable {
+            // Nothing is stopped that cannot be waited for.
+            aio::running_loop(py)?;
         }
+        let inherited = self.shared.live.swap(None);
+        let live = inherited.as_ref().and_then(|inherited| inherited.get());
+        let Some(live) = live.filter(|live| live.stopping.get().is_some()) else {
+            return if self.awaitable { aio::ready(py, py.None()) } else { Ok(py.None()) };
+        };
         live.stop();
         let engine = live.engine.clone();
         let last = Arc::new(Live { engine: engine.clone(), stopping: OnceLock::new() });
         // What cannot be cleaned up in time has been said by the engine's own warning.
-        let settled = async move { Ok(drop(engine.settle(runtime::LAST_PATIENCE).await)) };
-        wait(py, &last, settled, &mut None)
+        let future = async move {
+            let _ = engine.settle(runtime::LAST_PATIENCE).await;
+            Ok(())
+        };
+        let finish = |py: Python<'_>, ()| Ok(py.None());
+        Call { future, finish, watch: None }.run(py, &last, self.awaitable)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
@@ -327,7 +337,7 @@ impl Client {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _ = (kind, error, traceback);
-        slf.as_super().get().close(slf.py())
+        slf.as_super().get().close(slf.py()).map(drop)
     }
 }
 
@@ -343,11 +353,9 @@ impl AsyncClient {
         kind: &Bound<'py, PyAny>,
         error: &Bound<'py, PyAny>,
         traceback: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    ) -> PyResult<Py<PyAny>> {
         let _ = (kind, error, traceback);
-        let py = slf.py();
-        slf.as_super().get().close(py)?;
-        py.import("wirespeed._driving")?.call_method1("value", (py.None(),))
+        slf.as_super().get().close(slf.py())
     }
 
     /// The blocking view of this client.

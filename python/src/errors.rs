@@ -15,7 +15,12 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyType>> {
     Ok(module.bind(py).getattr(name)?.cast_into::<PyType>()?)
 }
 
-fn class_of(kind: ErrorKind) -> &'static str {
+/// For what the system said with this number.
+fn local_class(errno: Option<i32>) -> &'static str {
+    if errno == Some(libc::ENOENT) { "LocalFileNotFoundError" } else { "LocalIOError" }
+}
+
+fn class_of(kind: ErrorKind, errno: Option<i32>) -> &'static str {
     match kind {
         ErrorKind::NotFound => "NotFoundError",
         ErrorKind::Precondition => "PreconditionError",
@@ -27,7 +32,7 @@ fn class_of(kind: ErrorKind) -> &'static str {
         ErrorKind::Integrity => "IntegrityError",
         ErrorKind::Config => "ConfigError",
         ErrorKind::Cancelled => "CancelledError",
-        ErrorKind::Io => "LocalIOError",
+        ErrorKind::Io => local_class(errno),
         ErrorKind::Protocol => "ProtocolError",
         ErrorKind::Server => "ServerError",
         _ => "WirespeedError",
@@ -49,8 +54,9 @@ pub(crate) fn from_engine(py: Python<'_>, error: &Error) -> PyErr {
         fields.set_item("upload_id", error.upload_id())?;
         let sources = std::iter::successors(std::error::Error::source(error), |source| source.source());
         let mut os_errors = sources.filter_map(|source| source.downcast_ref::<std::io::Error>()?.raw_os_error());
-        fields.set_item("errno", os_errors.next())?;
-        let exception = class(py, class_of(error.kind()))?.call((error.to_string(),), Some(&fields))?;
+        let errno = os_errors.next();
+        fields.set_item("errno", errno)?;
+        let exception = class(py, class_of(error.kind(), errno))?.call((error.to_string(),), Some(&fields))?;
         Ok(PyErr::from_value(exception))
     };
     made().unwrap_or_else(|trouble| trouble)
@@ -77,8 +83,9 @@ pub(crate) fn local_io(message: impl Into<String>) -> PyErr {
 pub(crate) fn system(py: Python<'_>, message: &str, source: &std::io::Error) -> PyErr {
     let made = || -> PyResult<PyErr> {
         let fields = PyDict::new(py);
-        fields.set_item("errno", source.raw_os_error())?;
-        Ok(PyErr::from_value(class(py, "LocalIOError")?.call((message,), Some(&fields))?))
+        let errno = source.raw_os_error();
+        fields.set_item("errno", errno)?;
+        Ok(PyErr::from_value(class(py, local_class(errno))?.call((message,), Some(&fields))?))
     };
     made().unwrap_or_else(|trouble| trouble)
 }
@@ -86,6 +93,16 @@ pub(crate) fn system(py: Python<'_>, message: &str, source: &std::io::Error) -> 
 /// The work was stopped before it finished.
 pub(crate) fn cancelled(message: impl Into<String>) -> PyErr {
     raise("CancelledError", message.into())
+}
+
+/// A call ended without a result.
+pub(crate) fn stopped(because_of_us: bool) -> PyErr {
+    if because_of_us {
+        return cancelled("the call was stopped: the client was closed, or the interpreter ends");
+    }
+    let message = "the call ended without a result: one of its tasks panicked, which is a bug in wirespeed; what it \
+                   said is on stderr, please report it";
+    raise("WirespeedError", message.into())
 }
 
 /// Something was used that was made before a fork.

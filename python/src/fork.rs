@@ -3,11 +3,12 @@
 //!
 //! Owns: the count of forks since the module was loaded. Whatever belongs to the engine is kept in an
 //! [`Inherited`], which a child neither uses nor drops: it leaks, as one does with memory that another
-//! process's threads are still working on.
+//! process's threads are still working on. What there is one of is a [`PerProcess`].
 
 use std::mem::ManuallyDrop;
+use std::ptr;
 use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
@@ -67,6 +68,40 @@ impl<T> Drop for Inherited<T> {
         if self.is_ours() {
             // SAFETY: dropped once, here, and not used after.
             unsafe { ManuallyDrop::drop(&mut self.value) }
+        }
+    }
+}
+
+/// One value a process, made when it is first asked for: a child leaks its parent's, in which a thread
+/// may have stood, and begins with a fresh one.
+pub(crate) struct PerProcess<T: 'static> {
+    current: AtomicPtr<(u64, T)>,
+    make: fn() -> T,
+}
+
+impl<T: Sync> PerProcess<T> {
+    pub(crate) const fn new(make: fn() -> T) -> PerProcess<T> {
+        PerProcess { current: AtomicPtr::new(ptr::null_mut()), make }
+    }
+
+    pub(crate) fn get(&self) -> &'static T {
+        let current = self.current.load(Ordering::Acquire);
+        // SAFETY: what is stored there was leaked, so it lives for as long as the process.
+        if let Some((made, value)) = unsafe { current.as_ref() }
+            && *made == generation()
+        {
+            return value;
+        }
+        let fresh = Box::into_raw(Box::new((generation(), (self.make)())));
+        match self.current.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: leaked just now.
+            Ok(_) => unsafe { &(*fresh).1 },
+            Err(_) => {
+                // Another thread was quicker.
+                // SAFETY: nobody else has seen this one.
+                drop(unsafe { Box::from_raw(fresh) });
+                self.get()
+            }
         }
     }
 }

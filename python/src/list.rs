@@ -15,7 +15,7 @@ use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
-use wirespeed::{List, Pages, VersionPage};
+use wirespeed::{Error, List, Pages, VersionPage};
 
 use crate::call::{Call, wait};
 use crate::client::{Live, Verbs};
@@ -65,7 +65,7 @@ impl Asked {
 
     fn reading(&self, py: Python<'_>) -> PyResult<Inherited<Reading>> {
         let (live, source) = self.source(py)?;
-        let source = Arc::new(tokio::sync::Mutex::new(source));
+        let source = Arc::new(tokio::sync::Mutex::new(Ok(source)));
         Ok(Inherited::new(Reading { live, source, arrived: Arc::default() }))
     }
 
@@ -152,7 +152,8 @@ impl Names {
 /// One reading of a listing, from its first page to its last.
 struct Reading {
     live: Arc<Live>,
-    source: Arc<tokio::sync::Mutex<Source>>,
+    /// Where more pages come from, or why none do.
+    source: Arc<tokio::sync::Mutex<Result<Source, Arc<Error>>>>,
     arrived: Arc<Arrived>,
 }
 
@@ -185,6 +186,9 @@ impl Arrived {
     }
 }
 
+/// Whether a page has arrived.
+type Filled = Result<bool, Arc<Error>>;
+
 /// What a reading is iterated over by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Each {
@@ -194,18 +198,30 @@ enum Each {
 
 impl Reading {
     /// Sees to it that a page has arrived that holds something of what is wanted; whether there is one.
-    fn fill(&self, each: Each) -> impl Future<Output = wirespeed::Result<bool>> + Send + use<> {
+    /// What went wrong is told to all who ask: an end after it would pass for the listing's.
+    fn fill(&self, each: Each) -> impl Future<Output = wirespeed::Result<Filled>> + Send + use<> {
         let (source, arrived) = (Arc::clone(&self.source), Arc::clone(&self.arrived));
         async move {
             let mut source = source.lock().await;
             while arrived.queue().is_empty() {
-                let Some(found) = source.next().await else { return Ok(false) };
-                let columns = Columns::of(found?);
+                let found = match &mut *source {
+                    Ok(pages) => pages.next().await,
+                    Err(error) => return Ok(Err(Arc::clone(error))),
+                };
+                let columns = match found {
+                    None => return Ok(Ok(false)),
+                    Some(Ok(found)) => Columns::of(found),
+                    Some(Err(error)) => {
+                        let error = Arc::new(error);
+                        *source = Err(Arc::clone(&error));
+                        return Ok(Err(error));
+                    }
+                };
                 if columns.rows > 0 || (each == Each::Page && !columns.is_empty()) {
                     arrived.queue().push_back(Arc::new(Rows::new(columns)));
                 }
             }
-            Ok(true)
+            Ok(Ok(true))
         }
     }
 
@@ -236,8 +252,12 @@ impl Blocking {
         let reading = ours(&self.reading)?;
         loop {
             let taken = reading.take(py, self.each)?;
-            if taken.is_some() || !wait(py, &reading.live, reading.fill(self.each), &mut None)? {
+            if taken.is_some() {
                 return Ok(taken);
+            }
+            let filled = wait(py, &reading.live, reading.fill(self.each), &mut None)?;
+            if !filled.map_err(|error| errors::from_engine(py, &error))? {
+                return Ok(None);
             }
         }
     }
@@ -315,7 +335,10 @@ impl Next {
                     if let Some(taken) = reading.take(py, *each)? {
                         return Err(PyStopIteration::new_err((taken,)));
                     }
-                    let finish = |py: Python<'_>, more| Ok(PyBool::new(py, more).to_owned().into_any().unbind());
+                    let finish = |py: Python<'_>, filled: Filled| {
+                        let more = filled.map_err(|error| errors::from_engine(py, &error))?;
+                        Ok(PyBool::new(py, more).to_owned().into_any().unbind())
+                    };
                     let future = aio::submit(py, &reading.live, reading.fill(*each), finish, None)?;
                     future.call_method0(py, intern!(py, "__await__"))?
                 }
@@ -336,9 +359,14 @@ impl Next {
         value: Option<&Bound<'_, PyAny>>,
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
+        let py = kind.py();
         let waiting = self.waiting().take();
         match waiting {
-            Some(waiting) => waiting.call_method1(kind.py(), intern!(kind.py(), "throw"), (kind, value, traceback)),
+            // Newer interpreters warn of three arguments.
+            Some(waiting) if value.is_none() && traceback.is_none() => {
+                waiting.call_method1(py, intern!(py, "throw"), (kind,))
+            }
+            Some(waiting) => waiting.call_method1(py, intern!(py, "throw"), (kind, value, traceback)),
             None => Err(PyErr::from_value(value.unwrap_or(kind).clone())),
         }
     }

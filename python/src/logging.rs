@@ -3,14 +3,16 @@
 //! Owns: the records that wait to be passed on. The engine's threads only put them on a bounded queue,
 //! since a handler of Python's may take its time and needs the interpreter's lock; whoever waits for a
 //! call, ten times a second and at its end, hands them to the logger `wirespeed`. What overflows is
-//! counted and said. Nothing is recorded that the logger would not take.
+//! counted and said. Nothing is recorded that the logger would not take. What a handler raises is shown
+//! and costs no call its result.
 
 use std::fmt::Write;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Once, OnceLock};
 
 use crossbeam_queue::ArrayQueue;
 use jiff::Timestamp;
+use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -21,6 +23,8 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::fork::PerProcess;
+
 const MOST_WAITING: usize = 4096;
 
 struct Record {
@@ -29,14 +33,11 @@ struct Record {
     time: Timestamp,
 }
 
+/// A child passes on none of its parent's.
+static WAITING: PerProcess<ArrayQueue<Record>> = PerProcess::new(|| ArrayQueue::new(MOST_WAITING));
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 /// Python's effective level, divided by ten: 1 is DEBUG, 5 CRITICAL; 0 before anybody has looked.
 static LEVEL: AtomicU8 = AtomicU8::new(0);
-
-fn waiting() -> &'static ArrayQueue<Record> {
-    static WAITING: OnceLock<ArrayQueue<Record>> = OnceLock::new();
-    WAITING.get_or_init(|| ArrayQueue::new(MOST_WAITING))
-}
 
 fn wanted() -> LevelFilter {
     match LEVEL.load(Ordering::Relaxed) {
@@ -72,24 +73,34 @@ pub(crate) fn follow(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Hands on what has been recorded.
+///
+/// # Errors
+/// What is no `Exception`, such as a `KeyboardInterrupt`. Others are shown, as those of a finaliser are.
 pub(crate) fn pass_on(py: Python<'_>) -> PyResult<()> {
-    let queue = waiting();
-    if queue.is_empty() {
-        return Ok(());
-    }
-    let logger = logger(py)?;
+    let queue = WAITING.get();
     while let Some(record) = queue.pop() {
-        hand_over(py, logger, &record)?;
+        shown(py, hand_over(py, &record))?;
     }
-    let dropped = DROPPED.swap(0, Ordering::Relaxed);
-    if dropped > 0 {
+    if DROPPED.load(Ordering::Relaxed) > 0 {
+        let dropped = DROPPED.swap(0, Ordering::Relaxed);
         let message = format!("{dropped} log records were dropped: more than {MOST_WAITING} were waiting");
-        hand_over(py, logger, &Record { level: Level::WARN, message, time: Timestamp::now() })?;
+        shown(py, hand_over(py, &Record { level: Level::WARN, message, time: Timestamp::now() }))?;
     }
     Ok(())
 }
 
-fn hand_over(py: Python<'_>, logger: &Bound<'_, PyAny>, record: &Record) -> PyResult<()> {
+fn shown(py: Python<'_>, outcome: PyResult<()>) -> PyResult<()> {
+    match outcome {
+        Err(raised) if raised.is_instance_of::<PyException>(py) => {
+            raised.write_unraisable(py, logger(py).ok());
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+fn hand_over(py: Python<'_>, record: &Record) -> PyResult<()> {
+    let logger = logger(py)?;
     let level = match record.level {
         Level::ERROR => 40,
         Level::WARN => 30,
@@ -134,7 +145,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Passing {
             }
         }
         let record = Record { level: *event.metadata().level(), message, time: Timestamp::now() };
-        if waiting().push(record).is_err() {
+        if WAITING.get().push(record).is_err() {
             DROPPED.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -5,7 +5,8 @@
 //! source that is only read, [`NewBytes`] a `bytes` object that nobody has seen yet.
 //!
 //! A hold is let go with the interpreter's lock held: at once by a thread of Python's. An engine thread
-//! that ends with one, because its call was stopped, puts it on a pile that whoever waited clears.
+//! that ends with one, or with any object of Python's, because its call was stopped, puts it on a pile
+//! that whoever waited clears.
 
 use std::ffi::CStr;
 use std::os::raw::c_char;
@@ -23,16 +24,40 @@ use pyo3::{ffi, intern};
 use crate::call::STOPPING;
 use crate::dlpack::{ManagedTensor, NAME, USED_NAME};
 use crate::errors;
+use crate::fork::PerProcess;
 use crate::{fork, runtime};
 
-/// Holds whose owners ended without the interpreter's lock.
-static PILE: SegQueue<Hold> = SegQueue::new();
+/// What ended on a thread that cannot let go of it.
+enum Left {
+    Hold(Hold),
+    /// Something that holds objects of Python's. Dropped on an engine thread, they would go to a list
+    /// behind a lock, which a fork could find locked.
+    Objects(Box<dyn Send>),
+}
+
+static PILE: PerProcess<SegQueue<Left>> = PerProcess::new(SegQueue::new);
 
 /// Lets go of what engine threads left behind.
 pub(crate) fn sweep(py: Python<'_>) {
-    while let Some(hold) = PILE.pop() {
-        hold.release(py);
+    while let Some(left) = PILE.get().pop() {
+        match left {
+            Left::Hold(hold) => hold.release(py),
+            Left::Objects(objects) => drop(objects),
+        }
     }
+}
+
+/// Drops what holds objects of Python's: here, or on the pile where this is an engine thread.
+pub(crate) fn leave(objects: impl Send + 'static) {
+    if is_engines() {
+        PILE.get().push(Left::Objects(Box::new(objects)));
+    }
+}
+
+/// Whether Python does not know this thread.
+fn is_engines() -> bool {
+    // SAFETY: only asks; the engine's threads have no such state.
+    unsafe { ffi::PyGILState_GetThisThreadState() }.is_null()
 }
 
 enum Hold {
@@ -154,9 +179,8 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // In a child the object is the child's own copy, which nobody will miss the release of.
         let Some(hold) = self.hold.take().filter(|_| self.generation == fork::generation()) else { return };
-        // SAFETY: only asks; the engine's threads have no such state.
-        if unsafe { ffi::PyGILState_GetThisThreadState() }.is_null() {
-            PILE.push(hold);
+        if is_engines() {
+            PILE.get().push(Left::Hold(hold));
         } else if !runtime::ends_elsewhere() {
             let _ = Python::try_attach(|py| hold.release(py));
         }
@@ -324,7 +348,7 @@ impl AsRef<[u8]> for Shared {
 
 /// A `bytes` object that is not filled yet and that nobody else knows of.
 pub(crate) struct NewBytes {
-    object: Py<PyBytes>,
+    object: Option<Py<PyBytes>>,
     start: NonNull<u8>,
     length: usize,
 }
@@ -347,17 +371,25 @@ impl NewBytes {
             (object.cast_into_unchecked::<PyBytes>(), start)
         };
         let start = NonNull::new(start.cast()).unwrap_or(NonNull::dangling());
-        Ok(NewBytes { object: object.unbind(), start, length })
+        Ok(NewBytes { object: Some(object.unbind()), start, length })
     }
 
     /// The object, of which the first `filled` bytes were received.
-    pub(crate) fn finish(self, py: Python<'_>, filled: u64) -> Py<PyBytes> {
-        if filled == self.length as u64 {
-            return self.object;
+    pub(crate) fn finish(mut self, py: Python<'_>, filled: u64) -> Py<PyBytes> {
+        if filled == self.length as u64
+            && let Some(object) = self.object.take()
+        {
+            return object;
         }
         let filled = usize::try_from(filled).unwrap_or(self.length).min(self.length);
         // SAFETY: so many bytes at its front are initialised.
         PyBytes::new(py, unsafe { std::slice::from_raw_parts(self.start.as_ptr(), filled) }).unbind()
+    }
+}
+
+impl Drop for NewBytes {
+    fn drop(&mut self) {
+        leave(self.object.take());
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::future::Future;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -31,9 +31,16 @@ pub(crate) const LAST_PATIENCE: Duration = Duration::from_secs(2);
 /// The thread that ends the interpreter, once it does.
 static ENDING: OnceLock<ThreadId> = OnceLock::new();
 
+/// Whether it has waited for the others: who has not come back by now might find no interpreter.
+static GONE: AtomicBool = AtomicBool::new(false);
+
 /// Whether the interpreter ends, in another thread.
 pub(crate) fn ends_elsewhere() -> bool {
     ENDING.get().is_some_and(|ending| *ending != thread::current().id())
+}
+
+fn is_gone_elsewhere() -> bool {
+    GONE.load(Ordering::SeqCst) && ends_elsewhere()
 }
 
 static CURRENT: AtomicPtr<Threads> = AtomicPtr::new(ptr::null_mut());
@@ -47,6 +54,8 @@ pub(crate) struct Threads {
     stopping: CancellationToken,
     /// Threads of Python's that have left the interpreter and mean to come back.
     away: AtomicUsize,
+    /// Those of them that are at the door.
+    returning: AtomicUsize,
     /// The clients that have used it.
     clients: Mutex<Vec<Weak<Live>>>,
     generation: u64,
@@ -106,6 +115,7 @@ impl Threads {
             tasks: TaskTracker::new(),
             stopping,
             away: AtomicUsize::new(0),
+            returning: AtomicUsize::new(0),
             clients,
             generation,
         })
@@ -140,21 +150,30 @@ impl Threads {
         self.tasks.spawn_on(task, &self.runtime).abort_handle()
     }
 
-    /// Leaves the interpreter to others while this lasts. Where the interpreter ends meanwhile, the
-    /// thread does not come back: before Python 3.14 it would be unwound at the door, through frames
-    /// that cannot be, and the process would abort.
+    /// Leaves the interpreter to others while this lasts.
+    ///
+    /// A thread that came to the interpreter's door when it is gone would before Python 3.14 be unwound
+    /// there, through frames that cannot be, and the process would abort. So [`stop`], which comes
+    /// before that, waits for those that are away; who comes later still stays outside, and who is inside
+    /// by then does not leave.
     pub(crate) fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
         self.away.fetch_add(1, Ordering::SeqCst);
+        if is_gone_elsewhere() {
+            self.away.fetch_sub(1, Ordering::SeqCst);
+            return work();
+        }
         let value = py.detach(|| {
             let value = work();
-            if ends_elsewhere() {
-                self.away.fetch_sub(1, Ordering::SeqCst);
+            self.returning.fetch_add(1, Ordering::SeqCst);
+            if is_gone_elsewhere() {
+                self.returning.fetch_sub(1, Ordering::SeqCst);
                 loop {
                     thread::park();
                 }
             }
             value
         });
+        self.returning.fetch_sub(1, Ordering::SeqCst);
         self.away.fetch_sub(1, Ordering::SeqCst);
         value
     }
@@ -164,7 +183,8 @@ impl Threads {
     }
 }
 
-/// Stops what is in flight, and waits a moment for what has to be cleaned up.
+/// Stops what is in flight, and waits a moment for what has to be cleaned up and for the threads that
+/// waited for it: their calls raise, so that whoever joins them at the end does not wait for ever.
 pub(crate) fn stop(py: Python<'_>) {
     ENDING.get_or_init(|| thread::current().id());
     // SAFETY: as in `threads`.
@@ -192,6 +212,10 @@ pub(crate) fn stop(py: Python<'_>) {
         let until = Instant::now() + LAST_PATIENCE;
         let _ = wait.recv_timeout(LAST_PATIENCE);
         while threads.away.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        GONE.store(true, Ordering::SeqCst);
+        while threads.returning.load(Ordering::SeqCst) > 0 {
             thread::sleep(Duration::from_millis(1));
         }
     });

@@ -11,6 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -381,3 +382,123 @@ def test_a_callback_that_raises_leaves_the_loop_running(
         assert await comes_back(client)
 
     run(main())
+
+
+class _Refusing(asyncio.Future[Any]):
+    def set_result(self, result: Any) -> None:
+        raise ZeroDivisionError
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    refuses = False
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return _Refusing(loop=self) if self.refuses else super().create_future()
+
+
+def test_a_result_that_cannot_be_set_keeps_no_other_back(
+    client: wirespeed.Client, filled: str
+) -> None:
+    told: list[dict[str, Any]] = []
+
+    async def main(loop: _Loop) -> None:
+        loop.refuses = True
+        refusing = [client.aio.get("small", bucket=filled) for _ in range(3)]
+        loop.refuses = False
+        good = [client.aio.get("small", bucket=filled) for _ in range(3)]
+        # All of them have come when the loop turns.
+        time.sleep(0.3)
+        got = await asyncio.wait_for(asyncio.gather(*good), 10)
+        assert [bytes(one) for one in got] == [b"small"] * 3
+        assert not any(one.done() for one in refusing)
+
+    loop = _Loop()
+    loop.set_exception_handler(lambda loop, context: told.append(context))
+    try:
+        loop.run_until_complete(main(loop))
+    finally:
+        loop.close()
+    assert isinstance(told[0]["exception"], ZeroDivisionError)
+
+
+def test_a_callback_that_raises_what_no_future_takes_is_an_error(
+    client: wirespeed.Client, filled: str, run: Any
+) -> None:
+    def refuse(_: Any) -> None:
+        raise StopIteration
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="StopIteration") as raised:
+            await asyncio.wait_for(client.aio.get("large", bucket=filled, progress=refuse), 10)
+        assert isinstance(raised.value.__cause__, StopIteration)
+
+    run(main())
+
+
+def unix_sockets() -> int:
+    """How many sockets this process has that lead to itself."""
+    known = {line.split()[6] for line in Path("/proc/net/unix").read_text().splitlines()[1:]}
+    count = 0
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            count += os.readlink(f"/proc/self/fd/{name}")[8:-1] in known
+    return count
+
+
+def test_a_blocking_call_lets_go_of_loops_that_closed_under_calls(
+    client: wirespeed.Client, origin: Any, filled: str
+) -> None:
+    async def begin() -> Any:
+        return client.aio.get("small", bucket=filled)
+
+    assert client.get("small", bucket=filled) == b"small"
+    before = unix_sockets()
+    with origin.misbehaving({"action": "delay:300", "verb": "get", "bucket": filled}):
+        loops = [asyncio.new_event_loop() for _ in range(8)]
+        for loop in loops:
+            loop.run_until_complete(begin())
+        for loop in loops:
+            loop.close()
+        time.sleep(1)
+    del loop, loops
+    client.get("small", bucket=filled)
+    gc.collect()
+    assert unix_sockets() <= before
+
+
+def test_close_keeps_no_loop_waiting(new_client: Any, origin: Any, filled: str, run: Any) -> None:
+    faults = [
+        {"action": "stall", "verb": "upload-part", "bucket": filled},
+        {"action": "stall", "verb": "abort-multipart", "bucket": filled},
+    ]
+
+    async def turns_while(closing: Any) -> int:
+        turns, closing = 0, asyncio.ensure_future(closing)
+        while not closing.done():
+            await asyncio.sleep(0.01)
+            turns += 1
+        await closing
+        return turns
+
+    async def main() -> None:
+        for end in (
+            lambda client: client.close(),
+            lambda client: client.__aexit__(None, None, None),
+        ):
+            client = new_client().aio
+            pending = asyncio.ensure_future(client.put("k", bytes(20 * MIB), bucket=filled))
+            await asyncio.sleep(0.3)
+            # The abort never comes back, and is waited for a while.
+            assert await turns_while(end(client)) > 20
+            with pytest.raises(wirespeed.CancelledError, match="closed"):
+                await pending
+            await client.close()
+
+    with origin.misbehaving(*faults):
+        run(main())
+
+
+def test_close_is_refused_where_no_loop_runs(client: wirespeed.Client, filled: str) -> None:
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        client.aio.close()
+    assert client.get("small", bucket=filled) == b"small"

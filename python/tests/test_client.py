@@ -448,3 +448,34 @@ def test_the_package_says_that_it_is_typed() -> None:
     folder = Path(wirespeed.__file__).parent
     assert (folder / "py.typed").exists()
     assert (folder / "_wirespeed.pyi").exists()
+
+
+def test_all_that_says_it_is_of_the_package_is_found_there() -> None:
+    from wirespeed import _wirespeed
+
+    for name, thing in vars(_wirespeed).items():
+        if isinstance(thing, type) and thing.__module__ == "wirespeed":
+            assert getattr(wirespeed, name) is thing
+            assert name in wirespeed.__all__
+
+
+def test_threads_at_once_get_one_default_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[wirespeed.Client] = []
+    real = wirespeed.Client
+
+    def slow() -> wirespeed.Client:
+        time.sleep(0.05)
+        return real(region="us-east-1")
+
+    monkeypatch.setattr(wirespeed, "Client", slow)
+    wirespeed.set_default_client(None)
+    threads = [
+        threading.Thread(target=lambda: made.append(wirespeed.default_client())) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wirespeed.set_default_client(None)
+    assert len(made) == 8
+    assert len(set(map(id, made))) == 1

@@ -23,6 +23,7 @@ BUILTIN: dict[str, type[Exception]] = {
     "ConflictError": FileExistsError,
     "DeniedError": PermissionError,
     "IntegrityError": OSError,
+    "LocalFileNotFoundError": FileNotFoundError,
     "LocalIOError": OSError,
     "NotFoundError": FileNotFoundError,
     "PreconditionError": Exception,
@@ -229,6 +230,7 @@ def test_a_local_file_that_is_missing_is_named(verbs: Any, bucket: str, tmp_path
     with pytest.raises(OSError, match="absent") as raised:
         verbs.put_file("k", tmp_path / "absent", bucket=bucket)
     assert isinstance(raised.value, wirespeed.LocalIOError)
+    assert type(raised.value) is wirespeed.LocalFileNotFoundError
     assert raised.value.errno == errno.ENOENT
 
 

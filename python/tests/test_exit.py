@@ -232,3 +232,39 @@ def test_a_client_that_outlives_the_modules_is_no_trouble(
         "cycle.append(cycle)\n" + END
     )
     assert ends(script, stalled, tmp_path, environment) == ""
+
+
+def test_an_exit_handler_may_join_a_thread_that_waits(
+    stalled: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    # Registered before the import, so run after the engine is stopped.
+    early = (
+        "import atexit, time\n"
+        "def last():\n"
+        "    thread.join()\n"
+        "    print(*raised)\n"
+        "    print(time.monotonic(), flush=True)\n"
+        "atexit.register(last)\n"
+    )
+    late = (
+        "raised = []\n"
+        "def wait():\n"
+        "    for _ in range(100):\n"
+        "        try:\n"
+        "            wirespeed.get(stalled)\n"
+        "        except wirespeed.CancelledError as error:\n"
+        "            raised.append('interpreter ends' in str(error))\n"
+        "thread = threading.Thread(target=wait, daemon=True)\n"
+        "thread.start()\n"
+        "time.sleep(0.5)\n"
+    )
+    for _ in range(3):
+        run = subprocess.run(
+            [sys.executable, "-c", early + BEGIN + late, stalled, str(tmp_path)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=20,
+        )
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout.splitlines()[0] == " ".join(["True"] * 100)

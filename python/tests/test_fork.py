@@ -399,3 +399,58 @@ block.close()
 block.unlink()
 """
     assert run(script, filled, tmp_path, environment) == [str([0] * 4)]
+
+
+def test_a_childs_copy_of_a_loop_hears_nothing_of_the_parents(
+    filled: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    script = """
+import asyncio
+async def main():
+    loop = asyncio.get_running_loop()
+    gets = [client.aio.get(f"k{index}", bucket=bucket) for index in range(16)]
+    time.sleep(0.5)  # they have come, and the loop has not looked yet
+    child = os.fork()
+    if child == 0:
+        turned = loop.create_future()
+        loop.call_later(0.3, turned.set_result, None)
+        try:
+            await turned
+        finally:
+            os._exit(any(get.done() for get in gets))
+    print(ended(child))
+    got = await asyncio.wait_for(asyncio.gather(*gets), 10)
+    assert [bytes(one) for one in got] == [body(index) for index in range(16)]
+
+asyncio.run(main())
+"""
+    assert run(script, filled, tmp_path, environment) == ["0"]
+
+
+def test_a_child_tells_none_of_its_parents_log(
+    origin: Any, filled: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    script = """
+import asyncio, logging
+heard = []
+class Hear(logging.Handler):
+    def emit(self, record):
+        heard.append(record.getMessage())
+
+logging.getLogger("wirespeed").addHandler(Hear())
+logging.getLogger("wirespeed").setLevel(logging.DEBUG)
+async def main():
+    pending = client.aio.get("k1", bucket=bucket)
+    time.sleep(1)  # its retry waits to be told
+    def work():
+        assert read(2)
+        assert not any("503" in message for message in heard), heard
+    print(ended(in_child(work)))
+    assert await pending == body(1)
+    print(any("503" in message for message in heard))
+
+asyncio.run(main())
+"""
+    fault = {"action": "status:503", "verb": "get", "bucket": filled, "key": "k1", "times": 1}
+    with origin.misbehaving(fault):
+        assert run(script, filled, tmp_path, environment) == ["0", "True"]

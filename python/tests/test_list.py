@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from itertools import chain
@@ -402,3 +403,42 @@ def test_an_awaitable_listing_wants_a_running_loop(client, filled):
         listing.keys()
     with pytest.raises(TypeError, match="not iterable"):
         iter(listing)
+
+
+def test_ctrl_c_ends_many_short_waits_that_no_line_of_python_sees(client, origin, filled):
+    found = []
+    with origin.misbehaving({"action": "delay:60", "verb": "list", "bucket": filled}):
+        interrupt_soon(0.15)
+        with pytest.raises(KeyboardInterrupt):
+            found.extend(client.list(bucket=filled, page_size=1))
+    assert len(found) < len(KEYS)
+
+
+def test_what_went_wrong_is_told_to_all_who_ask(verbs, origin, filled):
+    fault = {"action": "status:403", "verb": "list", "bucket": filled, "nth": 2}
+    with origin.misbehaving(fault):
+        listing = verbs.list(bucket=filled, page_size=4)
+        is_awaited = hasattr(listing, "__aiter__")
+        reading = aiter(listing) if is_awaited else iter(listing)
+        following = anext if is_awaited else next
+        for _ in range(4):
+            verbs.result(following, reading)
+        for _ in range(3):
+            with pytest.raises(wirespeed.DeniedError):
+                verbs.result(following, reading)
+
+
+def test_a_cancelled_wait_brings_no_warning(client, origin, filled):
+    async def main():
+        objects = aiter(client.aio.list(bucket=filled))
+        for _ in range(2):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await anext(objects)
+
+    with (
+        origin.misbehaving({"action": "delay:2000", "verb": "list", "bucket": filled}),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("error")
+        asyncio.run(main())

@@ -138,3 +138,27 @@ def test_a_program_that_configures_nothing_prints_nothing(
         )
     assert (ran.returncode, ran.stdout) == (0, "b'x'\n")
     assert ran.stderr == ""
+
+
+def test_a_handler_that_raises_costs_no_result(
+    verbs: Any, origin: Any, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Raising(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise ZeroDivisionError
+
+    shown: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: shown.append(told.exc_type))
+    verbs.put("k", b"x", bucket=bucket)
+    logger, handler = logging.getLogger("wirespeed"), Raising()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        fault = {"action": "status:503", "verb": "get", "bucket": bucket, "times": 1}
+        with origin.misbehaving(fault):
+            assert verbs.get("k", bucket=bucket) == b"x"
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    assert set(shown) == {ZeroDivisionError}

@@ -126,3 +126,15 @@ def test_a_library_that_is_missing_is_named(library: str) -> None:
     out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert f"{library} is not installed: pip install {library}" in out.stdout
     assert out.stderr == ""
+
+
+def test_parts_that_come_quickly_do_not_keep_progress_back(
+    new_client: Any, origin: Any, where: str
+) -> None:
+    client = new_client(part_size="1MiB", concurrency=1)
+    seen: list[wirespeed.Progress] = []
+    fault = {"action": "delay:60", "verb": "get", "bucket": where.split("/")[2]}
+    with origin.misbehaving(fault):
+        client.get(where, on_part=lambda offset, view: None, progress=seen.append)
+    assert len(seen) >= 4
+    assert seen[-1].bytes == SIZE

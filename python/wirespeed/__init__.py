@@ -21,11 +21,21 @@ from typing import TYPE_CHECKING, Any
 from . import errors
 from ._wirespeed import (
     AsyncClient,
+    AsyncCompletions,
+    AsyncListing,
     AsyncStream,
     AsyncWriter,
+    BucketInfo,
     Buffer,
     Client,
+    Completions,
+    CopyResult,
+    DeleteFailure,
+    DeleteResult,
+    ListedObject,
+    Listing,
     ObjectInfo,
+    Page,
     Progress,
     PutResult,
     Stream,
@@ -41,6 +51,7 @@ from .errors import (
     ConflictError,
     DeniedError,
     IntegrityError,
+    LocalFileNotFoundError,
     LocalIOError,
     NotFoundError,
     PreconditionError,
@@ -54,19 +65,30 @@ from .errors import (
 # The verbs are not among them: a star would make the default client.
 __all__ = [
     "AsyncClient",
+    "AsyncCompletions",
+    "AsyncListing",
     "AsyncStream",
     "AsyncWriter",
     "BrokenConnectionError",
+    "BucketInfo",
     "Buffer",
     "CancelledError",
     "Client",
+    "Completions",
     "ConfigError",
     "ConflictError",
+    "CopyResult",
+    "DeleteFailure",
+    "DeleteResult",
     "DeniedError",
     "IntegrityError",
+    "ListedObject",
+    "Listing",
+    "LocalFileNotFoundError",
     "LocalIOError",
     "NotFoundError",
     "ObjectInfo",
+    "Page",
     "PreconditionError",
     "Progress",
     "ProtocolError",
@@ -138,21 +160,25 @@ if TYPE_CHECKING:
 
 _atexit.register(_stop)
 
-_default: Client | None = None
+_default: dict[str, Client] = {}
 
 
 def default_client() -> Client:
     """The client behind this module's verbs; made when it is first needed."""
-    global _default
-    if _default is None:
-        _default = Client()
-    return _default
+    client = _default.get("client")
+    if client is None:
+        # Two threads at once may make one each, which starts nothing: both use the first. A lock
+        # could be held by another thread at a fork, and stay so.
+        client = _default.setdefault("client", Client())
+    return client
 
 
 def set_default_client(client: Client | None) -> None:
     """Puts a client behind this module's verbs; ``None`` for a fresh one when next needed."""
-    global _default
-    _default = client
+    if client is None:
+        _default.pop("client", None)
+    else:
+        _default["client"] = client
 
 
 def __getattr__(name: str) -> Any:

@@ -986,8 +986,8 @@ class AsyncClient:
         """What is in effect, by name; no secret is among it."""
     def metrics(self) -> dict[str, int]:
         """Counters since the client was made: requests, retries, bytes, connections, memory."""
-    def close(self) -> None:
-        """As `Client.close`, of both views."""
+    def close(self) -> Awaitable[None]:
+        """As `Client.close`, of both views. It has begun when this returns."""
     async def __aenter__(self) -> Self: ...
     async def __aexit__(
         self,

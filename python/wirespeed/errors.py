@@ -17,6 +17,7 @@ __all__ = [
     "ConflictError",
     "DeniedError",
     "IntegrityError",
+    "LocalFileNotFoundError",
     "LocalIOError",
     "NotFoundError",
     "PreconditionError",
@@ -183,6 +184,12 @@ class LocalIOError(WirespeedError, OSError):
 
     kind = "io"
     _errno = _errno.EIO
+
+
+class LocalFileNotFoundError(LocalIOError, FileNotFoundError):
+    """A local file or folder does not exist."""
+
+    _errno = _errno.ENOENT
 
 
 class ProtocolError(WirespeedError, OSError):

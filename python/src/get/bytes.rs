@@ -23,8 +23,8 @@ pub(super) fn receive(
     if awaitable {
         let owner = Arc::clone(live);
         let finish = move |py: Python<'_>, begun| {
-            let begun = Mutex::new(Some((begun, watch)));
-            Ok(Py::new(py, Begun { live: owner, begun: Inherited::new(begun) })?.into_any())
+            let begun = Download { live: owner, begun: Mutex::new(Some((begun, watch))) };
+            Ok(Py::new(py, Begun(Inherited::new(begun)))?.into_any())
         };
         let begun = Call { future: get.begin(), finish, watch: None }.run(py, live, true)?;
         return py.import("wirespeed._driving")?.call_method1("finish", (begun,)).map(Bound::unbind);
@@ -49,18 +49,20 @@ fn rest(
 
 /// A download whose size is known and whose destination is not made yet.
 #[pyclass(frozen, module = "wirespeed._wirespeed")]
-struct Begun {
+struct Begun(Inherited<Download>);
+
+struct Download {
     live: Arc<Live>,
-    begun: Inherited<Mutex<Option<(BegunGet, Option<Watch>)>>>,
+    begun: Mutex<Option<(BegunGet, Option<Watch>)>>,
 }
 
 #[pymethods]
 impl Begun {
     /// Receives the rest.
     fn receive(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let begun = self.begun.get().ok_or_else(|| errors::inherited("download"))?;
+        let Download { live, begun } = self.0.get().ok_or_else(|| errors::inherited("download"))?;
         let begun = begun.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (begun, watch) = begun.ok_or_else(|| errors::cancelled("the download has been received"))?;
-        rest(py, &self.live, begun, watch, true)
+        rest(py, live, begun, watch, true)
     }
 }

@@ -14,7 +14,7 @@ use crate::client::Live;
 use crate::errors;
 use crate::fork::Inherited;
 use crate::info::ObjectInfo;
-use crate::progress::Watch;
+use crate::progress::{SharedWatch, Watch};
 use crate::runtime;
 
 /// The next parts: at least one, or none after the last.
@@ -45,11 +45,11 @@ pub(super) fn receive(
     if awaitable {
         let owner = Arc::clone(live);
         let finish = move |py: Python<'_>, parts| {
-            let parts = Inherited::new(Arc::new(Mutex::new(parts)));
-            Ok(Py::new(py, Parts { live: owner, parts })?.into_any())
+            let parts = Arc::new(Mutex::new(parts));
+            Ok(Py::new(py, Parts(Inherited::new(Download { live: owner, parts })))?.into_any())
         };
         let parts = Call { future: get.parts(), finish, watch: None }.run(py, live, true)?;
-        let progress = watch.map(|watch| Py::new(py, Teller(std::sync::Mutex::new(watch)))).transpose()?;
+        let progress = watch.map(|watch| Py::new(py, Teller(SharedWatch::new(Some(watch))))).transpose()?;
         let driving = py.import("wirespeed._driving")?;
         return driving.call_method1("each_part", (parts, callback, progress)).map(Bound::unbind);
     }
@@ -79,10 +79,11 @@ fn each(
         };
         let (back, batch) = wait(py, live, next, watch)?;
         let parts = parts.insert(back);
+        if let Some(watch) = watch {
+            // The parts may come quicker than a wait sees a tick.
+            if batch.is_empty() { watch.tell(py)? } else { watch.tell_if_due(py)? }
+        }
         if batch.is_empty() {
-            if let Some(watch) = watch {
-                watch.tell(py)?;
-            }
             return Ok(Py::new(py, ObjectInfo::from(parts.info().clone()))?.into_any());
         }
         for part in batch {
@@ -93,16 +94,19 @@ fn each(
 
 /// The parts of a download that is awaited.
 #[pyclass(frozen, module = "wirespeed._wirespeed")]
-struct Parts {
+struct Parts(Inherited<Download>);
+
+struct Download {
     live: Arc<Live>,
-    parts: Inherited<Arc<Mutex<ObjectParts>>>,
+    parts: Arc<Mutex<ObjectParts>>,
 }
 
 #[pymethods]
 impl Parts {
     /// The next parts, as pairs of offset and view; the object's info after the last.
     fn next(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let parts = Arc::clone(self.parts.get().ok_or_else(|| errors::inherited("download"))?);
+        let Download { live, parts } = self.0.get().ok_or_else(|| errors::inherited("download"))?;
+        let parts = Arc::clone(parts);
         let future = async move {
             let mut parts = parts.lock().await;
             let batch = batch(&mut parts).await?;
@@ -115,17 +119,17 @@ impl Parts {
             let views = batch.into_iter().map(|part| view(py, part)).collect::<PyResult<Vec<_>>>()?;
             Ok(views.into_pyobject(py)?.into_any().unbind())
         };
-        Call { future, finish, watch: None }.run(py, &self.live, true)
+        Call { future, finish, watch: None }.run(py, live, true)
     }
 }
 
 /// Tells a progress callback how far a download has come.
 #[pyclass(frozen, module = "wirespeed._wirespeed")]
-struct Teller(std::sync::Mutex<Watch>);
+struct Teller(SharedWatch);
 
 #[pymethods]
 impl Teller {
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).tell(py)
+        self.0.tell(py)
     }
 }

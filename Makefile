@@ -41,8 +41,6 @@ NEWER     := .tools/newer
 THREADED  := .tools/python3.13t
 TORCH     := .tools/torch
 OTHERS    := $(NEWER) $(THREADED) $(TORCH)
-# A check reads no interpreter: what it finds holds for each.
-CHECKED   := PYO3_NO_PYTHON=1
 # Features that change how the engine is built, each tested in its own pass.
 PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
 
@@ -53,7 +51,7 @@ help: ## say what can be made
 # ---------------------------------------------------------------- by hand
 
 .PHONY: demo
-demo: release limit .venv/.stamp ## build, start the server, move data, print how fast
+demo: release limit release-extension ## build, start the server, move data, print how fast
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.demo
 
 .PHONY: bench
@@ -70,6 +68,10 @@ check: check-rust check-directions check-python check-types check-prose check-de
 extension: .venv/.stamp | need-rust ## build the Python package into .venv, for trying it out
 	VIRTUAL_ENV=$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --quiet --locked --manifest-path $(PACKAGE)
 
+.PHONY: release-extension
+release-extension: .venv/.stamp | need-rust
+	VIRTUAL_ENV=$(VENV) PIP_QUIET=1 $(VENV)/bin/maturin develop --release --quiet --locked --manifest-path $(PACKAGE)
+
 # The free-threaded wheel where there is such an interpreter.
 .PHONY: wheels
 wheels: .venv/.stamp $(THREADED)/.installed | need-rust ## build the Python package's wheels and source distribution, and check them
@@ -77,7 +79,7 @@ wheels: .venv/.stamp $(THREADED)/.installed | need-rust ## build the Python pack
 	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) --out $(DIST) --interpreter $(PYTHON)
 	test -e $(THREADED)/missing || \
 	    $(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) --out $(DIST) --interpreter $(THREADED)/venv/bin/python
-	$(VENV)/bin/maturin sdist --quiet --manifest-path $(PACKAGE) --out $(DIST)
+	$(VENV)/bin/maturin sdist --manifest-path $(PACKAGE) --out $(DIST)
 	cargo build --locked --bins
 	PACKAGES=$(DIST) $(PYTHON) -m pytest --timeout 1200 -s python/tests/packaging
 
@@ -236,14 +238,14 @@ instructions: | need-rust
 # ---------------------------------------------------------------- checks
 
 .PHONY: check-rust
-check-rust: | need-rust
+check-rust: .venv/.stamp | need-rust
 	cargo fmt --all --check
 	cargo fmt --all --check --manifest-path $(PEERS)
 	cargo fmt --all --check --manifest-path $(FUZZ)
 	cargo fmt --check --manifest-path $(MODEL)
-	$(CHECKED) cargo clippy --locked --workspace --all-targets -- -D warnings
+	PYO3_PYTHON=$(PYTHON) cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --package wirespeed --all-targets --features internals -- -D warnings
-	$(CHECKED) RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
+	PYO3_PYTHON=$(PYTHON) RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 
 .PHONY: check-directions
 check-directions: .venv/.stamp

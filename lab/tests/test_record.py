@@ -3,7 +3,7 @@ import json
 
 import pytest
 from rich.console import Console
-from wirespeed_lab import figures, places, readme, record, report
+from wirespeed_lab import figures, places, readme, readme_peers, record, report
 from wirespeed_lab.checks import Check
 
 
@@ -156,6 +156,14 @@ def test_rows_of_python_have_tables_of_their_own(tmp_path, page, python_rows):
     assert f"{low} 1,024 |" in peers
     assert "| GET, beside | wirespeed 0.1.0" in peers
     assert "old p" not in text
+
+
+@pytest.mark.parametrize("name", ["low", "low, strings", "low.fsspec cat", "get of low"])
+def test_the_version_is_that_of_the_package_in_the_name(name):
+    packages = {"low": "7.8", "other": "1"}
+    assert readme_peers.version({"name": name, "packages": packages}) == "7.8"
+    assert readme_peers.version({"name": "unnamed", "packages": packages}) == ""
+    assert readme_peers.version({"name": name}) == ""
 
 
 def test_a_client_that_failed_is_named_in_the_table(tmp_path, page, python_rows):

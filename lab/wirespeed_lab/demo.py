@@ -91,7 +91,7 @@ def _run(work: Path, seed: int, console: Console) -> int:
         return 1
     console.print(
         f"[green]every byte of {sum(part.objects for part in PARTS):,} files is the one that was "
-        "uploaded[/]"
+        "uploaded[/], and the Python package received the same"
     )
     return 0
 

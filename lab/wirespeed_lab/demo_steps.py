@@ -1,4 +1,4 @@
-"""The demo's steps: one piece of work, done by the engine, the limit and boto3 in turn.
+"""The demo's steps: one piece of work, done by the engine, from Python, by the limit and by boto3.
 
 Every client does the same work against the same server in the same run; what
 the limit and boto3 upload goes to prefixes of their own and is deleted before
@@ -95,7 +95,8 @@ class Site:
         self, client: str, command: tuple[str, ...], part: Part | None, rounds: int, share: int = 1
     ) -> Measured:
         """Rounds of a driver in step mode; with more than one, the median after the first."""
-        contender = Contender(client, "client", command, self.server.credentials)
+        environment = {**self.server.credentials, "PYTHONPATH": str(places.step_protocol())}
+        contender = Contender(client, "client", command, environment)
         with Running(contender, CLIENT_CPU) as process:
             kept = [process.go() for _ in range(rounds - 1)][1:]
             before = self.server.requests()
@@ -153,6 +154,16 @@ class Site:
         driver = (sys.executable, str(places.boto3_driver()), "--mode", mode)
         where = ("--endpoint", self.server.endpoint, "--bucket", BUCKET)
         return (*driver, *where, *arguments, "--step")
+
+    def package(self, part: Part) -> Measured:
+        """The Python package, whose first round compares every byte with the files."""
+        driver = places.python_driver("wirespeed-python", "demo.py")
+        command = (
+            *(sys.executable, str(driver), "--endpoint", self.server.endpoint, "--bucket", BUCKET),
+            *("--prefix", part.name + ("/" if part.count else "")),
+            *("--path", str(self.data / part.name), "--step"),
+        )
+        return self.stepped("wirespeed, Python", command, part, ROUNDS)
 
     def forget(self, prefix: str) -> None:
         """Deletes what a client uploaded beside the demo's own objects."""
@@ -215,7 +226,12 @@ class Site:
 
         return Step(
             f"download {part.title} to memory",
-            (engine, lambda: self.limit("get", part), lambda: self.boto3("memory", part)),
+            (
+                engine,
+                lambda: self.package(part),
+                lambda: self.limit("get", part),
+                lambda: self.boto3("memory", part),
+            ),
         )
 
     def write(self, part: Part) -> Measured:

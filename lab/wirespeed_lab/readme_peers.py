@@ -41,7 +41,8 @@ def version(contender: dict) -> str:
 
 
 def _words(name: str) -> list[str]:
-    return [word for part in name.split() for word in (part, part.partition(".")[0])]
+    parts = name.replace(",", " ").split()
+    return [word for part in parts for word in (part, part.partition(".")[0])]
 
 
 def _line(row: dict, contender: dict, title: str) -> str | None:

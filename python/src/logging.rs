@@ -24,6 +24,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::fork::PerProcess;
+use crate::runtime;
 
 const MOST_WAITING: usize = 4096;
 
@@ -118,7 +119,7 @@ fn hand_over(py: Python<'_>, record: &Record) -> PyResult<()> {
     let created = record.time.as_duration().as_secs_f64();
     fields.set_item(intern!(py, "created"), created)?;
     fields.set_item(intern!(py, "msecs"), (created.fract() * 1000.0).floor())?;
-    logger.call_method1(intern!(py, "handle"), (made,))?;
+    runtime::threads()?.calling(py, || logger.call_method1(intern!(py, "handle"), (made,)))?;
     Ok(())
 }
 

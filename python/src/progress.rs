@@ -6,6 +6,7 @@ use std::time::Instant;
 use pyo3::prelude::*;
 
 use crate::call::TICK;
+use crate::runtime;
 
 /// How far a call has come; what a progress callback is given, about ten times a second and once
 /// at the end.
@@ -55,7 +56,8 @@ impl Watch {
         }
         self.told = Some(now);
         let (bytes, expected, objects) = now;
-        self.callback.call1(py, (Snapshot { bytes, expected, objects },)).map(drop)
+        let snapshot = Snapshot { bytes, expected, objects };
+        runtime::threads()?.calling(py, || self.callback.call1(py, (snapshot,))).map(drop)
     }
 
     /// The same, where the last time was a tick ago: for loops of waits that are shorter than that.

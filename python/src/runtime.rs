@@ -52,7 +52,7 @@ pub(crate) struct Threads {
     _owned: Option<Runtime>,
     tasks: TaskTracker,
     stopping: CancellationToken,
-    /// Threads of Python's that have left the interpreter and mean to come back.
+    /// Threads of Python's that have left the interpreter and mean to come back, or are in a callback.
     away: AtomicUsize,
     /// Those of them that are at the door.
     returning: AtomicUsize,
@@ -148,6 +148,18 @@ impl Threads {
             }
         };
         self.tasks.spawn_on(task, &self.runtime).abort_handle()
+    }
+
+    /// Calls something of Python's. Where the interpreter ends meanwhile, its end waits a moment for
+    /// this to return, and the thread then goes nowhere, as in `detached`.
+    pub(crate) fn calling<T>(&self, py: Python<'_>, call: impl FnOnce() -> T) -> T {
+        self.away.fetch_add(1, Ordering::SeqCst);
+        let value = call();
+        self.away.fetch_sub(1, Ordering::SeqCst);
+        if ends_elsewhere() {
+            self.detached(py, || ());
+        }
+        value
     }
 
     /// Leaves the interpreter to others while this lasts.

@@ -122,7 +122,7 @@ def s3(store: servers.Server) -> Any:
 
 def _remove_with_all_in_it(s3: Any, name: str) -> None:
     for upload in s3.list_multipart_uploads(Bucket=name).get("Uploads", []):
-        # One that was stopped may be aborted by its client meanwhile.
+        # One whose abortion was under way may be gone by now.
         with contextlib.suppress(s3.exceptions.NoSuchUpload):
             s3.abort_multipart_upload(Bucket=name, Key=upload["Key"], UploadId=upload["UploadId"])
     for _ in range(20):

@@ -81,7 +81,7 @@ def test_a_bucket_that_is_none_is_refused_by_every_verb(verbs: Any, verb: str) -
 @pytest.mark.parametrize("verb", sorted(set(CALLS) - {"presign", "delete", "writer"}))
 def test_an_option_that_is_none_names_the_nearest(verbs: Any, verb: str) -> None:
     with pytest.raises(TypeError, match="did you mean request_payer"):
-        CALLS[verb](verbs, "s3://bucket/key", request_payr=True)
+        CALLS[verb](verbs, "s3://bucket/key", request_pay=True)
     with pytest.raises(TypeError, match="there are "):
         CALLS[verb](verbs, "s3://bucket/key", wibble_wobble_wubble=True)
 
@@ -217,6 +217,7 @@ def test_whatever_a_callback_raises_surfaces(verbs: Any, bucket: str) -> None:
             gc.collect()
             time.sleep(0.01)
         assert verbs.client.metrics()["memory_in_use"] == 0
+    verbs.client.close()  # with the uploads that were stopped
 
 
 def test_a_callback_may_use_the_client(verbs: Any, client: wirespeed.Client, bucket: str) -> None:

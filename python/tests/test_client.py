@@ -102,7 +102,7 @@ def test_settings_come_from_the_environment_too(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("settings", "error", "advice"),
     [
-        ({"concurency": 5}, TypeError, "did you mean concurrency"),
+        ({"concurrencies": 5}, TypeError, "did you mean concurrency"),
         ({"wibble_wobble": 5}, TypeError, "there are .*endpoint_url"),
         ({"concurrency": 0}, ValueError, "concurrency"),
         ({"concurrency": -1}, ValueError, "concurrency"),

@@ -207,7 +207,7 @@ def test_an_endpoint_where_nobody_listens_breaks_the_connection(verbs: Any) -> N
     with pytest.raises(ConnectionError) as raised:
         client.get("s3://bucket/k")
     assert type(raised.value) is wirespeed.BrokenConnectionError
-    assert raised.value.errno == errno.ECONNREFUSED
+    assert "refused" in str(raised.value)
     assert str(port) in str(raised.value)
 
 

@@ -37,6 +37,7 @@ def stalled(client: Any, origin: Any, bucket: str, environment: dict[str, str]) 
     """A bucket in which the object `stalled` comes by halves, and never can be written."""
     client.put("stalled", bytes(40 * MIB), bucket=bucket)
     client.put("good", b"good", bucket=bucket)
+    client.put("whole", bytes(40 * MIB), bucket=bucket)
     faults = [
         {"action": "stall-after:100000", "verb": "get", "bucket": bucket, "key": "stalled"},
         {"action": "stall", "verb": "upload-part", "bucket": bucket, "nth": 2},
@@ -93,6 +94,22 @@ def test_daemon_threads_that_are_busy_do_not_hold_it_up(
         "        quietly(lambda: wirespeed.get(f's3://{bucket}/good'))\n"
         "for _ in range(8):\n"
         "    in_thread(busy)\n"
+        "time.sleep(0.7)\n" + END
+    )
+    for _ in range(3):
+        assert ends(script, stalled, tmp_path, environment) == ""
+
+
+def test_daemon_threads_in_a_callback_do_not_hold_it_up(
+    stalled: str, environment: dict[str, str], tmp_path: Path
+) -> None:
+    script = (
+        "def slowly(*_):\n"
+        "    for _ in range(300):\n"
+        "        time.sleep(0.001)\n"
+        "for _ in range(4):\n"
+        "    in_thread(lambda: wirespeed.put(f's3://{bucket}/up', bytes(40 << 20), progress=slowly))\n"
+        "    in_thread(lambda: wirespeed.get(f's3://{bucket}/whole', on_part=slowly))\n"
         "time.sleep(0.7)\n" + END
     )
     for _ in range(3):
@@ -156,7 +173,7 @@ def test_uploads_leave_no_parts(
     assert ends(script, stalled, tmp_path, environment) == ""
     assert s3.list_multipart_uploads(Bucket=stalled).get("Uploads", []) == []
     keys = [one["Key"] for one in s3.list_objects_v2(Bucket=stalled)["Contents"]]
-    assert sorted(keys) == ["good", "stalled"]
+    assert sorted(keys) == ["good", "stalled", "whole"]
 
 
 def test_the_status_is_the_programs(

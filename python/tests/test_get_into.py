@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 
 
 def read_only(array: numpy.ndarray) -> numpy.ndarray:
-    array.flags.writeable = False
+    array.setflags(write=False)
     return array
 
 

@@ -310,7 +310,7 @@ def test_options_apply_to_every_item(verbs: Any, s3: Any, versioned_bucket: str)
         ((["s3://b/k"],), {"into": [bytearray(1)], "as_bytes": True}, ValueError, "choose one"),
         ((["s3://b/k"],), {"errors": "ignore"}, ValueError, '"raise" or "return"'),
         ((["s3://b/k"],), {"max_gap": -1}, ValueError, "max_gap"),
-        ((["s3://b/k"],), {"rnage": (0, 1)}, TypeError, "no option"),
+        ((["s3://b/k"],), {"no_range": (0, 1)}, TypeError, "no option"),
     ],
 )
 def test_what_cannot_be_done_is_said(

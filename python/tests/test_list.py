@@ -117,6 +117,18 @@ def test_an_empty_listing_is_empty_in_every_form(verbs, bucket):
     assert pyarrow.record_batch(table).schema.names[:2] == ["key", "size"]
 
 
+def test_the_first_page_alone_is_one_request(verbs, filled, stats):
+    before = stats()["requests"].get("list", 0)
+    page = verbs.result(verbs.list(bucket=filled, page_size=2).first_page)
+    assert page.keys() == KEYS[:2]
+    assert verbs.result(verbs.list("nothing", bucket=filled).first_page).keys() == []
+    assert stats()["requests"]["list"] - before == 2
+    with pytest.raises(wirespeed.NotFoundError):
+        verbs.result(verbs.list(bucket="no-such-bucket-here").first_page)
+    with pytest.raises(wirespeed.ConfigError, match="pages"):
+        verbs.result(verbs.list(bucket=filled, versions=True).first_page)
+
+
 def test_each_reading_begins_at_the_beginning(client, filled):
     listing = client.list(bucket=filled)
     one, other = iter(listing), iter(listing)
@@ -405,13 +417,14 @@ def test_an_awaitable_listing_wants_a_running_loop(client, filled):
         iter(listing)
 
 
-def test_ctrl_c_ends_many_short_waits_that_no_line_of_python_sees(client, origin, filled):
+def test_ctrl_c_ends_many_short_waits_that_no_line_of_python_sees(client, origin, bucket):
+    client.put_many({f"k{number}": b"x" for number in range(60)}.items(), bucket=bucket)
     found = []
-    with origin.misbehaving({"action": "delay:60", "verb": "list", "bucket": filled}):
-        interrupt_soon(0.15)
+    with origin.misbehaving({"action": "delay:20", "verb": "list", "bucket": bucket}):
+        interrupt_soon(0.3)
         with pytest.raises(KeyboardInterrupt):
-            found.extend(client.list(bucket=filled, page_size=1))
-    assert len(found) < len(KEYS)
+            found.extend(client.list(bucket=bucket, page_size=1))
+    assert len(found) < 60
 
 
 def test_what_went_wrong_is_told_to_all_who_ask(verbs, origin, filled):

@@ -81,7 +81,8 @@ def test_200_threads_read_for_seconds_and_memory_stays(
         def work(index: int) -> None:
             own = bytearray(MIB)
             at = index
-            while time.monotonic() < until:
+            # Once at least: a busy machine may take as long to start them all.
+            while not counts[index] or time.monotonic() < until:
                 at = (at + 7) % 40
                 if index % 2:
                     assert client.get(f"k{at}", bucket=filled) == body(at)
@@ -95,8 +96,8 @@ def test_200_threads_read_for_seconds_and_memory_stays(
         seen.append(resident())
         return sum(counts)
 
-    assert round_(2) > 0
-    assert round_(3) > 0
+    assert round_(2) >= 200
+    assert round_(3) >= 200
     assert client.metrics()["memory_in_use"] == 0
     assert seen[1] < seen[0] + 100 * MIB
 

@@ -18,7 +18,16 @@ import wirespeed
 WORK = step_protocol.arguments(
     __doc__,
     (
-        *("get", "on-part", "get-into", "many", "many-completed", "many-bytes", "many-into"),
+        *(
+            "get",
+            "get-warmed",
+            "on-part",
+            "get-into",
+            "many",
+            "many-completed",
+            "many-bytes",
+            "many-into",
+        ),
         *("ranges", "ranges-fsspec", "list-keys", "list-columns", "list-objects"),
     ),
 )
@@ -63,6 +72,14 @@ def _get(done: Round) -> None:
     done.objects = 1
     with done.clock:
         del body
+
+
+@mode("get-warmed")
+def _get_warmed(done: Round) -> None:
+    """Beside slow clients: the pool gives back what was idle for ten seconds, and the turns of
+    the others take longer."""
+    CLIENT.get(WORK.key, bucket=WORK.bucket)
+    _get(done)
 
 
 @mode("on-part")

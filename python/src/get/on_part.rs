@@ -71,6 +71,7 @@ fn each(
     callback: &Bound<'_, PyAny>,
     watch: &mut Option<Watch>,
 ) -> PyResult<Py<PyAny>> {
+    let threads = runtime::threads()?;
     loop {
         let Some(mut taken) = parts.take() else { return Err(errors::cancelled("the download was stopped")) };
         let next = async move {
@@ -87,7 +88,8 @@ fn each(
             return Ok(Py::new(py, ObjectInfo::from(parts.info().clone()))?.into_any());
         }
         for part in batch {
-            callback.call1(view(py, part)?)?;
+            let view = view(py, part)?;
+            threads.calling(py, || callback.call1(view))?;
         }
     }
 }

@@ -152,6 +152,18 @@ def test_sparse_and_quantized_tensors_are_read(bucket: str, client: wirespeed.Cl
     assert loaded["quantized"].q_scale() == 0.1
 
 
+def test_a_tensor_with_attributes_is_read_as_torch_reads_it(
+    bucket: str, client: wirespeed.Client
+) -> None:
+    noted = torch.ones(3)
+    noted.note = {"step": 7, "gain": 1 + 2j}
+    save({"noted": noted}, f"{bucket}/c.pt", client=client)
+    ours, theirs = both(f"{bucket}/c.pt", client)
+    assert torch.equal(ours["noted"], noted)
+    # torch 1.13 leaves the attributes of a plain tensor out, torch 2 keeps them.
+    assert vars(ours["noted"]) == vars(theirs["noted"])
+
+
 class Mine:
     """A class that only a trusting load may build."""
 

@@ -217,7 +217,7 @@ class Listing(Core):
         if not refresh and place.key:
             known = self._in_cache(place.path)
             if known is not None and place.version_id in (None, known.get("VersionId")):
-                return known
+                return dict(known)
         if not place.key:
             yield from self._plan_any(place.bucket, "")
             return describe.of_directory(place.bucket)

@@ -192,6 +192,7 @@ def _allowed() -> dict[str, Any]:
         "builtins.set": set,
         "_codecs.encode": _encode,
         "builtins.bytearray": bytearray,
+        "builtins.complex": complex,
         "torch.Size": torch.Size,
         "torch.Tensor": torch.Tensor,
         "torch.device": torch.device,
@@ -215,6 +216,10 @@ def _allowed() -> dict[str, Any]:
         "_rebuild_nested_tensor",
     ):
         found[f"torch._utils.{name}"] = getattr(_rebuilding, name, None)
+    # A tensor with attributes: by one of the above, then its state.
+    found["torch._tensor._rebuild_from_type_v2"] = getattr(
+        importlib.import_module("torch._tensor"), "_rebuild_from_type_v2", None
+    )
     # What the person has told torch to trust (torch 2.4 and newer).
     trusted = getattr(torch.serialization, "get_safe_globals", None)
     for one in cast("list[Any]", trusted()) if trusted else ():

@@ -132,7 +132,7 @@ fn wait_lending<T: Send + 'static>(
         }
     };
     memory::sweep(py);
-    aio::dismiss(py);
+    aio::dismiss(py)?;
     logging::pass_on(py)?;
     outcome.raised(py)
 }

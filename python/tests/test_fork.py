@@ -401,7 +401,7 @@ block.unlink()
     assert run(script, filled, tmp_path, environment) == [str([0] * 4)]
 
 
-def test_a_childs_copy_of_a_loop_hears_nothing_of_the_parents(
+def test_the_copy_that_a_child_has_of_a_loop_hears_nothing_of_the_parents(
     filled: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
     script = """

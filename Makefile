@@ -41,8 +41,6 @@ NEWER     := .tools/newer
 THREADED  := .tools/python3.13t
 TORCH     := .tools/torch
 OTHERS    := $(NEWER) $(THREADED) $(TORCH)
-# A check reads no interpreter: what it finds holds for each.
-CHECKED   := PYO3_NO_PYTHON=1
 # Features that change how the engine is built, each tested in its own pass.
 PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
 
@@ -240,14 +238,14 @@ instructions: | need-rust
 # ---------------------------------------------------------------- checks
 
 .PHONY: check-rust
-check-rust: | need-rust
+check-rust: .venv/.stamp | need-rust
 	cargo fmt --all --check
 	cargo fmt --all --check --manifest-path $(PEERS)
 	cargo fmt --all --check --manifest-path $(FUZZ)
 	cargo fmt --check --manifest-path $(MODEL)
-	$(CHECKED) cargo clippy --locked --workspace --all-targets -- -D warnings
+	PYO3_PYTHON=$(PYTHON) cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo clippy --locked --package wirespeed --all-targets --features internals -- -D warnings
-	$(CHECKED) RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
+	PYO3_PYTHON=$(PYTHON) RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items
 
 .PHONY: check-directions
 check-directions: .venv/.stamp

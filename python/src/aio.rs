@@ -174,11 +174,11 @@ static MAILMEN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Lets go of the mailmen of closed loops. What was on its way to a closed loop keeps the loop, and that
 /// its mailman: nobody else ends this.
-pub(crate) fn dismiss(py: Python<'_>) {
-    let Some(mailmen) = MAILMEN.get(py) else { return };
-    if let Err(trouble) = dismiss_of(mailmen.bind(py)) {
-        trouble.write_unraisable(py, None);
-    }
+///
+/// # Errors
+/// What a signal handler raises, which may run here: Ctrl-C is not to be lost.
+pub(crate) fn dismiss(py: Python<'_>) -> PyResult<()> {
+    MAILMEN.get(py).map_or(Ok(()), |mailmen| dismiss_of(mailmen.bind(py)))
 }
 
 fn dismiss_of(mailmen: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -106,10 +106,11 @@ impl Buffer {
             return Ok(Bound::new(py, Buffer { bytes, info })?.into_any());
         }
         let length = isize::try_from(bytes.len()).unwrap_or(isize::MAX);
-        let index: isize = index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
-            true => PyIndexError::new_err(format!("index {index} of a Buffer of {length} bytes")),
-            false => PyTypeError::new_err("an index is an integer or a slice"),
-        })?;
+        let index: isize =
+            index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(py) {
+                true => PyIndexError::new_err(format!("index {index} of a Buffer of {length} bytes")),
+                false => PyTypeError::new_err("an index is an integer or a slice"),
+            })?;
         let from_start = if index < 0 { index + length } else { index };
         let byte = usize::try_from(from_start).ok().and_then(|index| bytes.get(index));
         let byte = byte.ok_or_else(|| PyIndexError::new_err(format!("index {index} of a Buffer of {length} bytes")))?;

@@ -63,6 +63,7 @@ where
         if awaitable {
             return aio::submit_lending(py, live, future, finish, watch, lending);
         }
+        let _inside = runtime::inside();
         let result = wait_lending(py, live, future, &mut watch, lending)?;
         if let Some(watch) = &mut watch {
             watch.tell(py)?;
@@ -88,11 +89,12 @@ fn wait_lending<T: Send + 'static>(
     watch: &mut Option<Watch>,
     lending: Lending,
 ) -> PyResult<T> {
+    let _inside = runtime::inside();
+    if runtime::ends_elsewhere() {
+        return Err(errors::ending(py));
+    }
     // Many short waits, none of which sees a tick, are a loop that Ctrl-C has to end too.
     py.check_signals()?;
-    if runtime::ends_elsewhere() {
-        return Err(errors::stopped(true));
-    }
     let threads = runtime::threads()?;
     logging::follow(py)?;
     let (sender, mut receiver) = sync_channel(1);
@@ -130,7 +132,7 @@ fn wait_lending<T: Send + 'static>(
         }
     };
     memory::sweep(py);
-    aio::dismiss(py);
+    aio::dismiss(py)?;
     logging::pass_on(py)?;
     outcome.raised(py)
 }

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use tokio::sync::mpsc;
-use wirespeed::{Client, GetMany, ObjectInfo, Outcomes, Progress};
+use wirespeed::{Client, GetMany, ListedObject, ObjectInfo, Outcomes, Progress};
 use wirespeed_local::{Target, file_name};
 
 use crate::by_bucket::{Coming, group};
@@ -99,7 +99,7 @@ async fn object(
     client: &Client,
     location: Location,
     path: PathBuf,
-    mut options: ReadOptions,
+    options: ReadOptions,
     progress: Progress,
 ) -> Result<Transferred, Trouble> {
     if options.version_id.is_none() {
@@ -107,16 +107,14 @@ async fn object(
         let get = get_many(client, location.bucket, &options, &progress);
         return all(get.files([(location.key, path)])?).await;
     }
-    let missing = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned);
+    let missing = tree::on_disk(move || folder.filter(|folder| !folder.exists())).await?;
     if let Some(folder) = missing {
         let Location { bucket, key } = &location;
         let asked = Location { bucket: bucket.clone(), key: key.clone() };
         head::request(client, asked, options.clone()).await?;
-        make(folder)?;
+        tree::on_disk(move || make(&folder)).await??;
     }
-    // Conditions and the version are the request's.
-    let version = options.version_id.take();
-    let options = ReadOptions { version_id: version, ..options };
     let info = get::request(client, location, Wanted::All, options).progress(progress).file(path).await?;
     let mut transferred = Transferred::default();
     transferred.add(info.size);
@@ -148,34 +146,66 @@ async fn find(
         list = list.expected_owner(account);
     }
     let mut pages = list.pages();
-    let mut target = None;
+    let mut places = Places { bucket: bucket.to_owned(), prefix: prefix.to_owned(), root, target: None };
     while let Some(page) = pages.next().await {
-        for object in page?.objects {
-            let relative = object.key.strip_prefix(prefix).unwrap_or(&object.key);
-            if object.size == 0 && (relative.is_empty() || relative.ends_with('/')) {
-                // An empty object that stands for a folder.
-                continue;
-            }
-            let target = match &mut target {
-                Some(target) => target,
-                None => {
-                    make(&root)?;
-                    target.insert(Target::new(&root))
-                }
-            };
-            let path = target.map(relative).map_err(|why| {
-                Trouble::Refused(format!(
-                    "s3://{bucket}/{} is refused: {why}; download it by itself, to a path of your choice",
-                    object.key
-                ))
-            })?;
-            if found.send((object.key, path)).await.is_err() {
+        let objects = page?.objects;
+        let (mapped, back) = tree::on_disk(move || (places.of(objects), places)).await?;
+        places = back;
+        let (files, refused) = mapped;
+        for file in files {
+            if found.send(file).await.is_err() {
                 // The transfers have ended: they say why.
                 return Ok(());
             }
         }
+        refused?;
     }
     Ok(())
+}
+
+/// Which files the objects under a prefix go to.
+struct Places {
+    bucket: String,
+    prefix: String,
+    root: PathBuf,
+    /// Made for the first of them.
+    target: Option<Target>,
+}
+
+impl Places {
+    /// Those of a page, up to the first that cannot be.
+    fn of(&mut self, objects: Vec<ListedObject>) -> (Vec<(String, PathBuf)>, Result<(), Trouble>) {
+        let mut files = Vec::with_capacity(objects.len());
+        for object in objects {
+            match self.place(&object) {
+                Ok(None) => {}
+                Ok(Some(path)) => files.push((object.key, path)),
+                Err(refused) => return (files, Err(refused)),
+            }
+        }
+        (files, Ok(()))
+    }
+
+    fn place(&mut self, object: &ListedObject) -> Result<Option<PathBuf>, Trouble> {
+        let relative = object.key.strip_prefix(&self.prefix).unwrap_or(&object.key);
+        if object.size == 0 && (relative.is_empty() || relative.ends_with('/')) {
+            // An empty object that stands for a folder.
+            return Ok(None);
+        }
+        let target = match &mut self.target {
+            Some(target) => target,
+            None => {
+                make(&self.root)?;
+                self.target.insert(Target::new(&self.root))
+            }
+        };
+        target.map(relative).map(Some).map_err(|why| {
+            Trouble::Refused(format!(
+                "s3://{}/{} is refused: {why}; download it by itself, to a path of your choice",
+                self.bucket, object.key
+            ))
+        })
+    }
 }
 
 fn make(folder: &Path) -> Result<(), Trouble> {

@@ -4,6 +4,7 @@
 //! kind becomes the class of that name, and the context its attributes.
 
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -95,10 +96,35 @@ pub(crate) fn cancelled(message: impl Into<String>) -> PyErr {
     raise("CancelledError", message.into())
 }
 
+const STOPPED: &str = "the call was stopped: the client was closed, or the interpreter ends";
+
+/// Makes sure that [`ending`] finds what it needs.
+pub(crate) fn prepare(py: Python<'_>) {
+    if let Err(trouble) = class(py, "CancelledError") {
+        trouble.write_unraisable(py, None);
+    }
+}
+
+/// A call was begun in one thread while another ends the interpreter. Made without running a line of
+/// Python, which might find the interpreter gone.
+pub(crate) fn ending(py: Python<'_>) -> PyErr {
+    let made = || -> PyResult<PyErr> {
+        let class = class(py, "CancelledError")?;
+        let exception = class.call_method1(intern!(py, "__new__"), (&class, STOPPED))?;
+        for name in ["operation", "bucket", "key", "status", "code", "request_id", "upload_id"] {
+            exception.setattr(name, py.None())?;
+        }
+        exception.setattr("attempts", 0)?;
+        exception.setattr("elapsed", 0.0)?;
+        Ok(PyErr::from_value(exception))
+    };
+    made().unwrap_or_else(|trouble| trouble)
+}
+
 /// A call ended without a result.
 pub(crate) fn stopped(because_of_us: bool) -> PyErr {
     if because_of_us {
-        return cancelled("the call was stopped: the client was closed, or the interpreter ends");
+        return cancelled(STOPPED);
     }
     let message = "the call ended without a result: one of its tasks panicked, which is a bug in wirespeed; what it \
                    said is on stderr, please report it";

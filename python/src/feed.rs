@@ -11,7 +11,8 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex as BlockingMutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -172,10 +173,48 @@ impl State {
     }
 }
 
+/// The calls that wait for the one before them, in the order in which they were made: tasks begin in any.
+#[derive(Default)]
+struct Queue {
+    /// The end of the last call's turn.
+    last: BlockingMutex<Option<oneshot::Receiver<()>>>,
+    waiting: AtomicUsize,
+}
+
+/// A call's place in the queue, until it is dropped.
+struct Ticket {
+    queue: Arc<Queue>,
+    before: Option<oneshot::Receiver<()>>,
+    /// Nothing is ever sent there: its end is the end of the turn.
+    _done: oneshot::Sender<()>,
+}
+
+impl Ticket {
+    fn draw(queue: &Arc<Queue>) -> Ticket {
+        let (done, ended) = oneshot::channel();
+        queue.waiting.fetch_add(1, Ordering::Relaxed);
+        let before = queue.last.lock().unwrap_or_else(PoisonError::into_inner).replace(ended);
+        Ticket { queue: Arc::clone(queue), before, _done: done }
+    }
+
+    async fn turn(&mut self) {
+        if let Some(before) = self.before.take() {
+            let _ = before.await;
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.queue.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// The near end of an upload: cheap to clone, and what calls that are under way hold.
 #[derive(Clone)]
 pub(crate) struct Feed {
     state: Arc<tokio::sync::Mutex<State>>,
+    queue: Arc<Queue>,
     aborting: CancellationToken,
     task: AbortHandle,
 }
@@ -194,21 +233,29 @@ impl Feed {
         if self.aborting.is_cancelled() {
             return Err(self.explain(state.why_ended().await));
         }
-        let stopped = self.unless_done();
         let written = state.write(piece).await;
-        stopped.disarm();
+        if written.is_ok() && self.aborting.is_cancelled() {
+            // The memory came back since nobody wants it any more.
+            return Err(self.explain(state.why_ended().await));
+        }
         written.map_err(|trouble| self.explain(trouble))
     }
 
-    /// There will be no more: waits until the object is stored.
-    pub(crate) async fn finish(&self) -> Result<PutOutcome, Trouble> {
-        let mut state = self.state.lock().await;
-        let mut unless_done = Interrupted { feed: Some(self) };
-        let sent = state.send_gathered().await;
-        state.sender = None;
-        let ended = state.end().await;
-        unless_done.feed = None;
-        sent.and(ended).map_err(|trouble| self.explain(trouble))
+    /// There will be no more: waits until the object is stored. It comes after all that was written before
+    /// this is called, whenever it is awaited.
+    pub(crate) fn finish(&self) -> impl Future<Output = Result<PutOutcome, Trouble>> + Send + 'static {
+        let feed = self.clone();
+        let mut ticket = Ticket::draw(&self.queue);
+        let unless_done = Interrupted { feed: Some(self.clone()) };
+        async move {
+            ticket.turn().await;
+            let mut state = feed.state.lock().await;
+            let sent = state.send_gathered().await;
+            state.sender = None;
+            let ended = state.end().await;
+            unless_done.disarm();
+            sent.and(ended).map_err(|trouble| feed.explain(trouble))
+        }
     }
 
     /// Ends it without an object; waits until the server has no parts of it any more.
@@ -232,13 +279,19 @@ impl Feed {
 
 /// Ends the upload when whoever waits for its end is stopped: the engine asks for no more bytes then, so
 /// that it would go on.
-struct Interrupted<'a> {
-    feed: Option<&'a Feed>,
+struct Interrupted {
+    feed: Option<Feed>,
 }
 
-impl Drop for Interrupted<'_> {
+impl Interrupted {
+    fn disarm(mut self) {
+        self.feed = None;
+    }
+}
+
+impl Drop for Interrupted {
     fn drop(&mut self) {
-        if let Some(feed) = self.feed {
+        if let Some(feed) = &self.feed {
             feed.aborting.cancel();
             feed.task.abort();
         }
@@ -265,14 +318,16 @@ impl Upload {
         });
         let outcome = Outcome::Running(outcome);
         let state = State { gathered: Vec::with_capacity(CHUNK), sender: Some(sender), outcome };
-        let feed = Feed { state: Arc::new(tokio::sync::Mutex::new(state)), aborting, task };
+        let state = Arc::new(tokio::sync::Mutex::new(state));
+        let feed = Feed { state, queue: Arc::default(), aborting, task };
         Ok(Upload { feed, live: Arc::clone(live) })
     }
 
-    /// Takes a piece without waiting, if it is small and there is room.
+    /// Takes a piece without waiting, if it is small, there is room, and none waits that was written before.
     pub(crate) fn take_at_once(&self, piece: &Shared) -> bool {
         piece.as_ref().len() < CHUNK
             && !self.feed.aborting.is_cancelled()
+            && self.feed.queue.waiting.load(Ordering::Relaxed) == 0
             && self.feed.state.try_lock().is_ok_and(|mut state| state.take_at_once(piece.as_ref()))
     }
 
@@ -280,7 +335,15 @@ impl Upload {
     pub(crate) fn take(&self, py: Python<'_>, piece: Shared, awaitable: bool) -> PyResult<Py<PyAny>> {
         let length = piece.as_ref().len();
         let feed = self.feed.clone();
-        let future = async move { Ok(feed.write(piece).await) };
+        // Both from now on: stopped before its task has begun, the piece would be missing in the object.
+        let mut ticket = Ticket::draw(&feed.queue);
+        let stopped = feed.unless_done();
+        let future = async move {
+            ticket.turn().await;
+            let written = feed.write(piece).await;
+            stopped.disarm();
+            Ok(written)
+        };
         let finish = move |py: Python<'_>, written: Result<(), Trouble>| {
             written.map_err(|trouble| trouble.raise(py))?;
             Ok(length.into_pyobject(py)?.into_any().unbind())

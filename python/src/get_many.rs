@@ -17,7 +17,7 @@ use crate::call::Call;
 use crate::client::Verbs;
 use crate::errors;
 use crate::location::{Location, Wanted};
-use crate::options::ReadOptions;
+use crate::options::{ReadOptions, bytes};
 use crate::progress::Watch;
 use coming::{Coming, Delivered};
 use items::{Item, Kind, Request};
@@ -39,10 +39,6 @@ impl OnError {
             other => Err(errors::config(format!("errors is \"raise\" or \"return\", not {other:?}"))),
         }
     }
-}
-
-fn gap(bytes: i64) -> PyResult<u64> {
-    u64::try_from(bytes).map_err(|_| errors::config(format!("max_gap is a number of bytes from 0 on, not {bytes}")))
 }
 
 #[pymethods]
@@ -74,14 +70,14 @@ impl Verbs {
         into: Option<&Bound<'_, PyAny>>,
         as_bytes: bool,
         as_completed: bool,
-        max_gap: Option<i64>,
+        max_gap: Option<&Bound<'_, PyAny>>,
         errors: &str,
         verify: Option<bool>,
         progress: Option<Py<PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let on_error = OnError::parse(errors)?;
-        let max_gap = max_gap.map(gap).transpose()?;
+        let max_gap = max_gap.map(|gap| bytes("max_gap", gap)).transpose()?;
         let items = items::parse(items, bucket)?;
         let kind = Kind::of(items.len(), into, as_bytes, max_gap)?;
         let options = ReadOptions::parse(options)?;
@@ -100,20 +96,21 @@ impl Verbs {
     /// the object, or `PreconditionError` is raised. Open ranges ``(start, None)``, ``(-n, None)`` and
     /// ``None`` are requests of their own, which may meet another version: compare the ``info.etag`` of
     /// the `Buffer` objects, or pin all with ``if_match=``. Otherwise as `get`.
-    #[pyo3(signature = (r#where, ranges, *, bucket=None, max_gap=0, as_bytes=false, progress=None, **options))]
+    #[pyo3(signature = (r#where, ranges, *, bucket=None, max_gap=None, as_bytes=false, progress=None, **options),
+           text_signature = "($self, where, ranges, *, bucket=None, max_gap=0, as_bytes=False, progress=None, **options)")]
     fn get_ranges(
         &self,
         py: Python<'_>,
         r#where: &Bound<'_, PyAny>,
         ranges: &Bound<'_, PyAny>,
         bucket: Option<&str>,
-        max_gap: i64,
+        max_gap: Option<&Bound<'_, PyAny>>,
         as_bytes: bool,
         progress: Option<Py<PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let Location { bucket, key } = Location::object(r#where, bucket)?;
-        let max_gap = gap(max_gap)?;
+        let max_gap = max_gap.map_or(Ok(0), |gap| bytes("max_gap", gap))?;
         let mut items = Vec::new();
         for range in ranges.try_iter()? {
             items::interruptible(py, items.len())?;

@@ -1,9 +1,9 @@
 //! The compiled half of the Python package `wirespeed`.
 //!
-//! Each verb is a file. A call reads its arguments ([`location`], [`options`], [`memory`]), makes the
-//! engine's request, and is run on the engine's threads ([`runtime`]) and either waited for ([`call`])
-//! or awaited ([`aio`]). Bytes land in memory that exists before they arrive: the engine's pool
-//! ([`buffer`]), the caller's buffer or a new `bytes` object ([`memory`]). Nothing on the data's path
+//! Each verb is a file. A call reads its arguments (`location`, `options`, `memory`), makes the
+//! engine's request, and is run on the engine's threads (`runtime`) and either waited for (`call`)
+//! or awaited (`aio`). Bytes land in memory that exists before they arrive: the engine's pool
+//! (`buffer`), the caller's buffer or a new `bytes` object (`memory`). Nothing on the data's path
 //! takes the interpreter's lock.
 //!
 //! The module declares that it does not need the global interpreter lock. All its classes are frozen.

@@ -1,7 +1,7 @@
 //! The keywords that many verbs share, read by name.
 
 use jiff::Timestamp;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use wirespeed::{ChecksumAlgorithm, PutOptions, SseCustomerKey};
@@ -208,6 +208,14 @@ fn pairs(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<(String, String)>
     let wrong = || PyTypeError::new_err(format!("{name} is a mapping of str to str"));
     let items = value.call_method0("items").map_err(|_| wrong())?;
     items.try_iter()?.map(|pair| pair?.extract().map_err(|_| wrong())).collect()
+}
+
+/// An argument that says how many bytes.
+pub(crate) fn bytes(name: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    value.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(value.py()) {
+        true => errors::config(format!("{name} is a number of bytes from 0 on, not {value}")),
+        false => PyTypeError::new_err(format!("{name} is a number of bytes, not {value}")),
+    })
 }
 
 /// Names the nearest that there is.

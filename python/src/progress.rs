@@ -76,12 +76,21 @@ impl SharedWatch {
         SharedWatch(Arc::new(Mutex::new(watch)))
     }
 
-    fn take(&self) -> Option<Watch> {
+    /// For a wait that tells it; whoever takes it puts it back.
+    pub(crate) fn take(&self) -> Option<Watch> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put_back(&self, watch: Watch) {
+    pub(crate) fn put_back(&self, watch: Watch) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(watch);
+    }
+
+    /// As `Watch::tell_if_due`.
+    pub(crate) fn tell_if_due(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(mut watch) = self.take() else { return Ok(()) };
+        let told = watch.tell_if_due(py);
+        self.put_back(watch);
+        told
     }
 
     /// As `Watch::tell`.

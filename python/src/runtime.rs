@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::client::Live;
 use crate::errors;
-use crate::fork;
+use crate::fork::{self, PerProcess};
 
 /// More threads than this bring nothing: one receives several GB/s.
 const MOST_THREADS: usize = 8;
@@ -43,6 +43,33 @@ fn is_gone_elsewhere() -> bool {
     GONE.load(Ordering::SeqCst) && ends_elsewhere()
 }
 
+/// Threads of Python's that are in a call.
+#[derive(Default)]
+struct Doors {
+    inside: AtomicUsize,
+    /// Those that have left the interpreter and mean to come back at once.
+    returning: AtomicUsize,
+}
+
+static DOORS: PerProcess<Doors> = PerProcess::new(Doors::default);
+
+/// One that the end of the interpreter waits for.
+pub(crate) struct Inside(&'static Doors);
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        self.0.inside.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// To be held while a call is waited for and its outcome made: made of Python's, that may let go of the
+/// interpreter's lock, and with frames of ours below must not find the interpreter gone.
+pub(crate) fn inside() -> Inside {
+    let doors = DOORS.get();
+    doors.inside.fetch_add(1, Ordering::SeqCst);
+    Inside(doors)
+}
+
 static CURRENT: AtomicPtr<Threads> = AtomicPtr::new(ptr::null_mut());
 
 /// The runtime of this process, and what runs on it.
@@ -52,10 +79,6 @@ pub(crate) struct Threads {
     _owned: Option<Runtime>,
     tasks: TaskTracker,
     stopping: CancellationToken,
-    /// Threads of Python's that have left the interpreter and mean to come back, or are in a callback.
-    away: AtomicUsize,
-    /// Those of them that are at the door.
-    returning: AtomicUsize,
     /// The clients that have used it.
     clients: Mutex<Vec<Weak<Live>>>,
     generation: u64,
@@ -109,16 +132,7 @@ impl Threads {
         };
         let clients = Mutex::new(Vec::new());
         let generation = fork::generation();
-        Ok(Threads {
-            runtime,
-            _owned: owned,
-            tasks: TaskTracker::new(),
-            stopping,
-            away: AtomicUsize::new(0),
-            returning: AtomicUsize::new(0),
-            clients,
-            generation,
-        })
+        Ok(Threads { runtime, _owned: owned, tasks: TaskTracker::new(), stopping, clients, generation })
     }
 
     /// A client that may have something to be cleaned up at the end.
@@ -153,11 +167,10 @@ impl Threads {
     /// Calls something of Python's. Where the interpreter ends meanwhile, its end waits a moment for
     /// this to return, and the thread then goes nowhere, as in `detached`.
     pub(crate) fn calling<T>(&self, py: Python<'_>, call: impl FnOnce() -> T) -> T {
-        self.away.fetch_add(1, Ordering::SeqCst);
+        let _inside = inside();
         let value = call();
-        self.away.fetch_sub(1, Ordering::SeqCst);
-        if ends_elsewhere() {
-            self.detached(py, || ());
+        if is_gone_elsewhere() {
+            py.detach(|| stay_outside());
         }
         value
     }
@@ -166,27 +179,20 @@ impl Threads {
     ///
     /// A thread that came to the interpreter's door when it is gone would before Python 3.14 be unwound
     /// there, through frames that cannot be, and the process would abort. So [`stop`], which comes
-    /// before that, waits for those that are away; who comes later still stays outside, and who is inside
-    /// by then does not leave.
+    /// before that, waits for those that are in a call; who comes later still stays outside.
     pub(crate) fn detached<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
-        self.away.fetch_add(1, Ordering::SeqCst);
-        if is_gone_elsewhere() {
-            self.away.fetch_sub(1, Ordering::SeqCst);
-            return work();
-        }
+        let inside = inside();
+        let Inside(Doors { returning, .. }) = &inside;
         let value = py.detach(|| {
             let value = work();
-            self.returning.fetch_add(1, Ordering::SeqCst);
+            returning.fetch_add(1, Ordering::SeqCst);
             if is_gone_elsewhere() {
-                self.returning.fetch_sub(1, Ordering::SeqCst);
-                loop {
-                    thread::park();
-                }
+                returning.fetch_sub(1, Ordering::SeqCst);
+                stay_outside();
             }
             value
         });
-        self.returning.fetch_sub(1, Ordering::SeqCst);
-        self.away.fetch_sub(1, Ordering::SeqCst);
+        returning.fetch_sub(1, Ordering::SeqCst);
         value
     }
 
@@ -195,9 +201,16 @@ impl Threads {
     }
 }
 
+fn stay_outside() -> ! {
+    loop {
+        thread::park();
+    }
+}
+
 /// Stops what is in flight, and waits a moment for what has to be cleaned up and for the threads that
 /// waited for it: their calls raise, so that whoever joins them at the end does not wait for ever.
 pub(crate) fn stop(py: Python<'_>) {
+    errors::prepare(py);
     ENDING.get_or_init(|| thread::current().id());
     // SAFETY: as in `threads`.
     let Some(threads) = (unsafe { CURRENT.load(Ordering::Acquire).as_ref() }) else { return };
@@ -223,11 +236,12 @@ pub(crate) fn stop(py: Python<'_>) {
         });
         let until = Instant::now() + LAST_PATIENCE;
         let _ = wait.recv_timeout(LAST_PATIENCE);
-        while threads.away.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        let doors = DOORS.get();
+        while doors.inside.load(Ordering::SeqCst) > 0 && Instant::now() < until {
             thread::sleep(Duration::from_millis(1));
         }
         GONE.store(true, Ordering::SeqCst);
-        while threads.returning.load(Ordering::SeqCst) > 0 {
+        while doors.returning.load(Ordering::SeqCst) > 0 {
             thread::sleep(Duration::from_millis(1));
         }
     });

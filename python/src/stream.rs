@@ -29,7 +29,7 @@ use crate::fork::Inherited;
 use crate::info::ObjectInfo;
 use crate::location::{Location, Wanted};
 use crate::memory::{Lent, NewBytes};
-use crate::options::ReadOptions;
+use crate::options::{ReadOptions, bytes};
 use crate::{aio, get, runtime};
 
 /// A read of no more than this takes all of it in one step, when all of it has landed.
@@ -521,12 +521,13 @@ impl Verbs {
         r#where: &Bound<'_, PyAny>,
         bucket: Option<&str>,
         range: Option<&Bound<'_, PyAny>>,
-        window: Option<u64>,
+        window: Option<&Bound<'_, PyAny>>,
         verify: Option<bool>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let location = Location::object(r#where, bucket)?;
         let wanted = Wanted::parse(range)?;
+        let window = window.map(|window| bytes("window", window)).transpose()?;
         let options = ReadOptions::parse(options)?;
         let live = self.live(py)?;
         let mut get = get::request(&live.engine, location, wanted, options);

@@ -64,6 +64,12 @@ impl Trouble {
     }
 }
 
+/// Runs what may wait for a disk, or for a file system across the network, where no transfer waits for it.
+pub(crate) async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
+    let stopped = |_| Trouble::Local("the runtime has ended".to_owned(), io::ErrorKind::Interrupted.into());
+    tokio::task::spawn_blocking(work).await.map_err(stopped)
+}
+
 /// How a call ends.
 pub(crate) fn finish(py: Python<'_>, outcome: Result<Transferred, Trouble>) -> PyResult<Py<PyAny>> {
     let transferred = outcome.map_err(|trouble| trouble.raise(py))?;

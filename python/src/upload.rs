@@ -64,7 +64,9 @@ fn request(client: &Client, bucket: String, options: &WriteOptions, progress: &P
 async fn run(client: Client, wish: Wish, options: WriteOptions, progress: Progress) -> Result<Transferred, Trouble> {
     match wish {
         Wish::Path(path, target) => {
-            let found = fs::metadata(&path).map_err(|source| Trouble::local("read", &path, source))?;
+            let looked = path.clone();
+            let found = tree::on_disk(move || fs::metadata(looked)).await?;
+            let found = found.map_err(|source| Trouble::local("read", &path, source))?;
             if found.is_dir() {
                 folder(&client, path, target, &options, &progress).await?;
             } else {

@@ -19,7 +19,7 @@ use crate::fork::Inherited;
 use crate::info::PutResult;
 use crate::location::Location;
 use crate::memory::Shared;
-use crate::options::WriteOptions;
+use crate::options::{WriteOptions, bytes};
 use crate::{aio, put};
 
 /// What both views of a writer do.
@@ -58,8 +58,9 @@ impl Writing {
         if self.closed.swap(true, Ordering::Relaxed) {
             return self.nothing(py);
         }
-        let (feed, result) = (upload.feed.clone(), Arc::clone(&self.result));
-        let future = async move { Ok(feed.finish().await) };
+        let (feed, result) = (&upload.feed, Arc::clone(&self.result));
+        let finishing = feed.finish();
+        let future = async move { Ok(finishing.await) };
         let finish = move |py: Python<'_>, outcome: Result<PutOutcome, Trouble>| {
             let outcome = outcome.map_err(|trouble| trouble.raise(py))?;
             let _ = result.set(Py::new(py, PutResult::from(outcome))?);
@@ -268,17 +269,19 @@ impl Verbs {
     /// Returns a `Writer` (`AsyncWriter` in the awaitable view) at once, in both views; nothing is sent
     /// before there is something to send. `expected_size` in bytes makes the parts large enough for
     /// objects of more than 7.8 TiB. The options are those of `put`.
-    #[pyo3(signature = (r#where, *, bucket=None, expected_size=0, **options))]
+    #[pyo3(signature = (r#where, *, bucket=None, expected_size=None, **options),
+           text_signature = "($self, where, *, bucket=None, expected_size=0, **options)")]
     fn writer(
         &self,
         py: Python<'_>,
         r#where: &Bound<'_, PyAny>,
         bucket: Option<&str>,
-        expected_size: u64,
+        expected_size: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
         let location = Location::object(r#where, bucket)?;
         let options = WriteOptions::parse(options)?;
+        let expected_size = expected_size.map_or(Ok(0), |size| bytes("expected_size", size))?;
         let live = self.live(py)?;
         let upload = Upload::begin(&live, put::request(&live.engine, location, options).expected_size(expected_size))?;
         let writing = Writing {

@@ -43,7 +43,7 @@ def test_it_is_a_sequence_of_numbers(buffer: wirespeed.Buffer) -> None:
     assert DATA[100:300] in buffer
     assert b"\x05\x05" not in buffer
     assert bytearray(b"\x05\x06") in buffer
-    for index in (len(DATA), -len(DATA) - 1, 1 << 40):
+    for index in (len(DATA), -len(DATA) - 1, 1 << 40, 1 << 70, -(1 << 70)):
         with pytest.raises(IndexError, match="of a Buffer of 10240 bytes"):
             buffer[index]
     for index in ("0", 1.5, None, (0, 1)):

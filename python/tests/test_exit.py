@@ -150,7 +150,7 @@ def test_streams_iterators_and_buffers_that_are_held_do_not_hold_it_up(
     script = (
         "held = [wirespeed.stream(stalled) for _ in range(4)]\n"
         "held.append(wirespeed.get_many([stalled] * 5, as_completed=True))\n"
-        "into = [bytearray(40 << 20)] * 5\n"
+        "into = [bytearray(40 << 20) for _ in range(5)]\n"
         "held.append(wirespeed.get_many([stalled] * 5, as_completed=True, into=into))\n"
         "held.append(memoryview(wirespeed.get(f's3://{bucket}/good')))\n"
         "held.append(wirespeed.get(f's3://{bucket}/good').__dlpack__())\n"

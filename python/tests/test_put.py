@@ -299,3 +299,15 @@ def test_ctrl_c_while_a_reader_is_read_leaves_nothing(new_client, s3, bucket):
     with pytest.raises(KeyboardInterrupt):
         client.put("k", endless(), bucket=bucket)
     assert nothing_is_left(s3, bucket)
+
+
+def test_what_a_reader_raises_is_raised_also_after_it_closed_the_client(new_client, bucket):
+    client = new_client()
+
+    class Reader:
+        def read(self, size):
+            client.close()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        client.put("k", Reader(), bucket=bucket)

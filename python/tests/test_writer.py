@@ -259,8 +259,13 @@ def test_bad_arguments_are_refused_at_once(client, bucket):
         client.writer(f"s3://{bucket}")
     with pytest.raises(TypeError, match="did you mean content_type"):
         client.writer("k", bucket=bucket, content_typ="x")
-    with pytest.raises(OverflowError):
-        client.writer("k", bucket=bucket, expected_size=-1)
+    for size in (-1, 1 << 70):
+        with pytest.raises(ValueError, match="expected_size is a number of bytes from 0 on"):
+            client.writer("k", bucket=bucket, expected_size=size)
+        with pytest.raises(ValueError, match="window is a number of bytes from 0 on"):
+            client.stream("k", bucket=bucket, window=size)
+        with pytest.raises(ValueError, match="max_gap is a number of bytes from 0 on"):
+            client.get_ranges("k", [], bucket=bucket, max_gap=size)
 
 
 def test_threads_may_write_at_once(small_parts, s3, bucket):
@@ -335,3 +340,36 @@ def test_a_writer_from_before_a_fork_is_the_parents(client, s3, bucket):
             os._exit(code)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert stored(s3, bucket) == b"parent"
+
+
+def test_a_write_that_is_cancelled_before_its_turn_leaves_no_gap(misbehaving):
+    settings = {"part_size": PART, "multipart_threshold": PART, "memory": 32 * MIB}
+    client, s3 = misbehaving("action=delay:500,verb=upload-part", **settings)
+
+    async def run() -> None:
+        writer = client.aio.writer("k", bucket="scratch")
+        first = writer.write(bytes(64 * MIB))
+        second = writer.write(bytes(MIB))
+        await asyncio.sleep(0.1)
+        second.cancel()
+        with pytest.raises(wirespeed.CancelledError, match="nothing is stored"):
+            await first
+        with pytest.raises(wirespeed.CancelledError, match="nothing is stored"):
+            await writer.close()
+
+    asyncio.run(run())
+    assert nothing_is_left(s3, "scratch")
+
+
+def test_writes_that_nobody_awaits_keep_their_order(small_parts, s3, bucket):
+    pieces = [bytes([at % 256]) * (300_000 if at % 3 == 0 else 50 + at) for at in range(150)]
+
+    async def run() -> None:
+        writer = small_parts.aio.writer("k", bucket=bucket)
+        writes = [writer.write(piece) for piece in pieces]
+        await writer.close()
+        await asyncio.gather(*writes)
+
+    for _ in range(5):
+        asyncio.run(run())
+        assert stored(s3, bucket) == b"".join(pieces)

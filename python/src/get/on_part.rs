@@ -53,6 +53,8 @@ pub(super) fn receive(
         let driving = py.import("wirespeed._driving")?;
         return driving.call_method1("each_part", (parts, callback, progress)).map(Bound::unbind);
     }
+    // Callbacks and waits by turns: the end must not come between them.
+    let _inside = runtime::inside();
     let mut parts = Some(wait(py, live, get.parts(), &mut watch)?);
     let outcome = each(py, live, &mut parts, callback.bind(py), &mut watch);
     if let Some(parts) = parts {
@@ -90,6 +92,9 @@ fn each(
         for part in batch {
             let view = view(py, part)?;
             threads.calling(py, || callback.call1(view))?;
+            if runtime::ends_elsewhere() {
+                return Err(errors::ending(py));
+            }
         }
     }
 }

@@ -260,8 +260,14 @@ impl Completions {
         let iterating = self.iterating()?;
         let next = match iterating.pop() {
             Some(outcome) => iterating.give(py, outcome).map(Some),
-            None => wait(py, &iterating.bulk.live, Arc::clone(iterating).next(), Some(&iterating.watch))
-                .and_then(|mut taken| iterating.given(py, &mut taken)),
+            None => {
+                let mut watch = iterating.watch.take();
+                let taken = wait(py, &iterating.bulk.live, Arc::clone(iterating).next(), &mut watch);
+                if let Some(watch) = watch {
+                    iterating.watch.put_back(watch);
+                }
+                taken.and_then(|mut taken| iterating.given(py, &mut taken))
+            }
         };
         match next {
             Ok(Some(next)) => Ok(next),
@@ -346,7 +352,11 @@ impl AsyncCompletions {
             // A closed client has ended everything, and begins no more calls.
             return aio::ready(py, py.None());
         }
-        let future = async move { Ok(drop(ending.await)) };
+        let future = async move {
+            // That it could not be waited for to its end is no error: all is stopped.
+            let _ = ending.await;
+            Ok(())
+        };
         Call { future, finish: |py: Python<'_>, ()| Ok(py.None()), watch: None }.run(py, live, true)
     }
 
@@ -382,7 +392,8 @@ pub(super) fn begin(
     let bulk = Bulk::new(&live, request.prepare(py, false)?, counts, lending);
     bulk.begin()?;
     let ready = BlockingMutex::default();
-    let iterating = Inherited::new(Arc::new(Iterating { bulk, ready, on_error, watch: SharedWatch::new(watch), value }));
+    let iterating =
+        Inherited::new(Arc::new(Iterating { bulk, ready, on_error, watch: SharedWatch::new(watch), value }));
     Ok(if verbs.awaitable {
         Py::new(py, AsyncCompletions(iterating))?.into_any()
     } else {
@@ -404,17 +415,55 @@ pub(super) fn copied(
     awaitable: bool,
 ) -> PyResult<Py<PyAny>> {
     let bulk = Bulk::new(live, request.prepare(py, false)?, counts, Lending::default());
-    let batches = Batches { bulk, on_error, watch: SharedWatch::new(watch) };
     if awaitable {
+        let batches = Batches { bulk, on_error, watch: SharedWatch::new(watch) };
         let batches = AwaitedBatches(Inherited::new(Arc::new(batches)));
         return py.import("wirespeed._driving")?.call_method1("gather", (batches, count)).map(Bound::unbind);
     }
-    match batches.all(py, count) {
+    match copies(py, &bulk, count, on_error, watch) {
         Ok(values) => Ok(PyList::new(py, values)?.into_any().unbind()),
         Err(raised) => {
-            batches.bulk.stop(py)?;
+            bulk.stop(py)?;
             Err(raised)
         }
+    }
+}
+
+fn copies(
+    py: Python<'_>,
+    bulk: &Arc<Bulk>,
+    count: usize,
+    on_error: OnError,
+    mut watch: Option<Watch>,
+) -> PyResult<Vec<Py<PyAny>>> {
+    let mut values: Vec<Py<PyAny>> = Vec::new();
+    values.resize_with(count, || py.None());
+    loop {
+        let batch = wait(py, &bulk.live, bulk.clone().batch(), &mut watch)?;
+        if batch.is_empty() {
+            break;
+        }
+        for outcome in batch {
+            let (index, value) = copy(py, outcome, on_error)?;
+            if let Some(place) = values.get_mut(index) {
+                *place = value;
+            }
+        }
+        // Also where there is always something to be taken.
+        watch.as_mut().map_or(Ok(()), |watch| watch.tell_if_due(py))?;
+    }
+    watch.as_mut().map_or(Ok(()), |watch| watch.tell(py))?;
+    Ok(values)
+}
+
+fn copy(
+    py: Python<'_>,
+    (index, outcome): (usize, Result<Delivered>),
+    on_error: OnError,
+) -> PyResult<(usize, Py<PyAny>)> {
+    match (&outcome, on_error) {
+        (Err(error), OnError::Raise) => Err(errors::from_engine(py, error)),
+        _ => Ok((index, coming::copied(py, outcome)?)),
     }
 }
 
@@ -422,36 +471,6 @@ struct Batches {
     bulk: Arc<Bulk>,
     on_error: OnError,
     watch: SharedWatch,
-}
-
-impl Batches {
-    fn all(&self, py: Python<'_>, count: usize) -> PyResult<Vec<Py<PyAny>>> {
-        let mut values: Vec<Py<PyAny>> = Vec::new();
-        values.resize_with(count, || py.None());
-        loop {
-            let batch = wait(py, &self.bulk.live, self.bulk.clone().batch(), Some(&self.watch))?;
-            if batch.is_empty() {
-                break;
-            }
-            for (index, value) in self.values(py, batch)? {
-                if let Some(place) = values.get_mut(index) {
-                    *place = value;
-                }
-            }
-            // Also where there is always something to be taken.
-            self.watch.tell_if_due(py)?;
-        }
-        self.watch.tell(py)?;
-        Ok(values)
-    }
-
-    fn values(&self, py: Python<'_>, batch: Batch) -> PyResult<Vec<(usize, Py<PyAny>)>> {
-        let value = |(index, outcome): (usize, Result<Delivered>)| match (&outcome, self.on_error) {
-            (Err(error), OnError::Raise) => Err(errors::from_engine(py, error)),
-            _ => Ok((index, coming::copied(py, outcome)?)),
-        };
-        batch.into_iter().map(value).collect()
-    }
 }
 
 /// The same for a coroutine.
@@ -469,7 +488,8 @@ impl AwaitedBatches {
                 true => these.watch.tell(py)?,
                 false => these.watch.tell_if_due(py)?,
             }
-            Ok(PyList::new(py, these.values(py, batch)?)?.into_any().unbind())
+            let values = batch.into_iter().map(|outcome| copy(py, outcome, these.on_error));
+            Ok(PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)?.into_any().unbind())
         };
         Call { future: batches.bulk.clone().batch(), finish, watch: None }.run(py, &batches.bulk.live, true)
     }

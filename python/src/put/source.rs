@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use pyo3::exceptions::{PyBlockingIOError, PyTypeError};
+use pyo3::exceptions::{PyBlockingIOError, PyException, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString};
@@ -118,11 +118,16 @@ pub(super) fn put(
     }
     if let Err(raised) = source.pump(py, &upload, &mut watch) {
         let feed = upload.feed.clone();
-        let aborted = call::wait(py, &upload.live, async move { Ok(feed.abort().await) }, &mut None)?;
-        return Err(noted(py, raised, aborted));
+        let aborted = call::wait(py, &upload.live, async move { Ok(feed.abort().await) }, &mut None);
+        return Err(match aborted {
+            Ok(aborted) => noted(py, raised, aborted),
+            // A client that was closed meanwhile has ended the upload itself.
+            Err(other) if other.is_instance_of::<PyException>(py) => raised,
+            Err(interrupt) => interrupt,
+        });
     }
-    let feed = upload.feed.clone();
-    let future = async move { Ok(feed.finish().await) };
+    let finishing = upload.feed.finish();
+    let future = async move { Ok(finishing.await) };
     Call { future, finish: result, watch }.run(py, &upload.live, false)
 }
 
@@ -165,9 +170,9 @@ fn submit(py: Python<'_>, upload: Upload, source: Source, watch: Option<Watch>) 
     let (feed, live) = (upload.feed.clone(), Arc::clone(&upload.live));
     let upload = Arc::new(upload);
     let pump = Pump { upload: Arc::clone(&upload), work: Mutex::new(Some((source, ended))) };
+    // Cancelled, the upload ends, and the pump at its next piece; also where its task has yet to begin.
+    let unless_done = feed.unless_done();
     let future = async move {
-        // Cancelled, the upload ends, and the pump at its next piece.
-        let unless_done = feed.unless_done();
         let outcome = match pumped.await {
             Ok(Ok(())) => Ok(feed.finish().await),
             Ok(Err(raised)) => Err((Some(raised), feed.abort().await)),

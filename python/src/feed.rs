@@ -11,7 +11,7 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex as BlockingMutex, PoisonError};
 use std::task::{Context, Poll};
 
@@ -59,13 +59,21 @@ impl Trouble {
 }
 
 /// What the engine draws the body from.
-struct Chunks(mpsc::Receiver<Bytes>);
+struct Chunks {
+    receiver: mpsc::Receiver<Bytes>,
+    /// Whether the end of the chunks is the end of the object, and not of an upload that is given up: what
+    /// ends that may come a moment later.
+    whole: Arc<AtomicBool>,
+}
 
 impl Stream for Chunks {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(cx).map(|chunk| chunk.map(Ok))
+        match self.receiver.poll_recv(cx) {
+            Poll::Ready(None) if !self.whole.load(Ordering::Acquire) => Poll::Pending,
+            polled => polled.map(|chunk| chunk.map(Ok)),
+        }
     }
 }
 
@@ -215,6 +223,7 @@ impl Drop for Ticket {
 pub(crate) struct Feed {
     state: Arc<tokio::sync::Mutex<State>>,
     queue: Arc<Queue>,
+    whole: Arc<AtomicBool>,
     aborting: CancellationToken,
     task: AbortHandle,
 }
@@ -251,6 +260,9 @@ impl Feed {
             ticket.turn().await;
             let mut state = feed.state.lock().await;
             let sent = state.send_gathered().await;
+            if sent.is_ok() && !feed.aborting.is_cancelled() {
+                feed.whole.store(true, Ordering::Release);
+            }
             state.sender = None;
             let ended = state.end().await;
             unless_done.disarm();
@@ -312,14 +324,16 @@ impl Upload {
         let (tell, outcome) = oneshot::channel();
         let aborting = CancellationToken::new();
         let put = put.stop_when(aborting.clone().cancelled_owned());
+        let whole = Arc::new(AtomicBool::new(false));
+        let chunks = Chunks { receiver, whole: Arc::clone(&whole) };
         let task = threads.spawn(live.stopping(threads), async move {
             // Where nobody waits any more, nobody misses it.
-            let _ = tell.send(put.stream(Chunks(receiver)).await);
+            let _ = tell.send(put.stream(chunks).await);
         });
         let outcome = Outcome::Running(outcome);
         let state = State { gathered: Vec::with_capacity(CHUNK), sender: Some(sender), outcome };
         let state = Arc::new(tokio::sync::Mutex::new(state));
-        let feed = Feed { state, queue: Arc::default(), aborting, task };
+        let feed = Feed { state, queue: Arc::default(), whole, aborting, task };
         Ok(Upload { feed, live: Arc::clone(live) })
     }
 

@@ -166,7 +166,7 @@ def test_rm_removes_what_is_said_and_nothing_else(
         fs.rm(f"{bucket}/nothing*")
     with pytest.raises(FileNotFoundError):
         fs.rm("no-such-bucket-here/key")
-    with pytest.raises(ValueError, match="all buckets"):
+    with pytest.raises(ValueError, match="many buckets"):
         fs.rm("", recursive=True)
 
 
@@ -290,3 +290,119 @@ def test_a_mapper_is_a_dict_of_objects(fs: WirespeedFileSystem, bucket: str) -> 
     assert "c" not in mapper
     with pytest.raises(KeyError):
         mapper["c"]
+
+
+def test_a_move_deletes_what_it_copied_and_nothing_else(
+    fs: WirespeedFileSystem, bucket: str
+) -> None:
+    fs.pipe({f"{bucket}/d/a": b"a", f"{bucket}/d/e/b": b"b", f"{bucket}/dd": b"dd"})
+    fs.mv(f"{bucket}/d", f"{bucket}/t", recursive=True)
+    assert fs.find(bucket) == [f"{bucket}/dd", f"{bucket}/t/a", f"{bucket}/t/e/b"]
+    # Into a directory that is there, and what a slash at the end of the source says.
+    fs.mv(f"{bucket}/t/e", f"{bucket}/t2/", recursive=True)
+    assert fs.cat_file(f"{bucket}/t2/e/b") == b"b"
+    fs.mv(f"{bucket}/t2/", f"{bucket}/t", recursive=True)
+    assert fs.cat_file(f"{bucket}/t/e/b") == b"b"
+    for path1, path2 in ((f"{bucket}/t", f"{bucket}/t/in"), (bucket, f"{bucket}/in")):
+        with pytest.raises(ValueError, match="itself"):
+            fs.mv(path1, path2, recursive=True)
+    assert fs.exists(bucket)
+    assert fs.find(f"{bucket}/t") == [f"{bucket}/t/a", f"{bucket}/t/e/b"]
+    with pytest.raises(FileNotFoundError):
+        fs.mv(f"{bucket}/nothing", f"{bucket}/x", recursive=True)
+
+
+def test_a_move_takes_markers_and_the_object_of_the_directorys_name_along(
+    origin: servers.Server, options_of: Any
+) -> None:
+    fs = WirespeedFileSystem(**options_of(origin), skip_instance_cache=True)
+    for name in ("mv-from", "mv-to"):
+        fs.mkdir(name)
+    try:
+        fs.pipe({"mv-from/d": b"same", "mv-from/d/a": b"a"})
+        origin.boto3().put_object(Bucket="mv-from", Key="d/marker/", Body=b"")
+        fs.mv("mv-from/d", "mv-from/t", recursive=True)
+        keys = fs.client.list("", bucket="mv-from").keys()
+        assert sorted(keys) == ["t", "t/a", "t/marker/"]
+        assert fs.cat("mv-from", recursive=True) == {"mv-from/t": b"same", "mv-from/t/a": b"a"}
+        fs.mv("mv-from", "mv-to/x", recursive=True)
+        assert fs.exists("mv-from", refresh=True)
+        assert fs.find("mv-from") == []
+        assert fs.find("mv-to") == ["mv-to/x/t", "mv-to/x/t/a"]
+    finally:
+        for name in ("mv-from", "mv-to"):
+            fs.rm(name, recursive=True)
+
+
+def test_nothing_is_moved_onto_itself_or_onto_what_is_moved(
+    fs: WirespeedFileSystem, bucket: str
+) -> None:
+    fs.pipe({f"{bucket}/k": b"k", f"{bucket}/l": b"l", f"{bucket}/d/k": b"other"})
+    for other in (f"{bucket}/k", f"s3://{bucket}/k", f"/{bucket}/k", f"wirespeed://{bucket}/k"):
+        with pytest.raises(ValueError, match="itself|onto"):
+            fs.mv(f"{bucket}/k", other)
+        with pytest.raises(ValueError, match="onto"):
+            fs.mv_file(f"{bucket}/k", other)
+    with pytest.raises(ValueError, match="onto"):
+        fs.mv([f"{bucket}/k", f"{bucket}/l"], [f"{bucket}/l", f"{bucket}/m"])
+    with pytest.raises(ValueError, match="onto"):
+        fs.mv([f"{bucket}/k", f"{bucket}/d/k"], f"{bucket}/in/")
+    assert fs.cat(bucket, recursive=True) == {
+        f"{bucket}/k": b"k",
+        f"{bucket}/l": b"l",
+        f"{bucket}/d/k": b"other",
+    }
+
+
+def test_a_pattern_of_buckets_removes_nothing(
+    fs: WirespeedFileSystem, bucket: str, requests: Any
+) -> None:
+    fs.pipe_file(f"{bucket}/k", b"k")
+    with requests:
+        for pattern in ("*", f"{bucket[:-1]}*", f"{bucket[:-1]}?/k", "s3://*/k"):
+            with pytest.raises(ValueError, match="buckets"):
+                fs.rm([f"{bucket}/k", pattern], recursive=True)
+    assert requests.sent == 0
+    assert fs.cat_file(f"{bucket}/k") == b"k"
+
+
+def test_a_leading_slash_makes_no_other_path(fs: WirespeedFileSystem, bucket: str) -> None:
+    fs.pipe_file(f"/{bucket}/d/k", b"k")
+    assert fs.find(f"/{bucket}/d") == [f"{bucket}/d/k"]
+    assert fs.cat(f"/{bucket}/d/k") == b"k"
+    assert fs.ls(f"/{bucket}/d", detail=False) == fs.glob(f"/{bucket}/d/*") == [f"{bucket}/d/k"]
+
+
+def test_a_copy_into_a_bucket_that_is_not_there_is_an_error(
+    fs: WirespeedFileSystem, bucket: str
+) -> None:
+    fs.pipe({f"{bucket}/d/a": b"a", f"{bucket}/d/b": b"b"})
+    with pytest.raises(FileNotFoundError):
+        fs.copy(f"{bucket}/d", f"{bucket}-not-there/d", recursive=True)
+    with pytest.raises(FileNotFoundError):
+        fs.mv(f"{bucket}/d", f"{bucket}-not-there/d", recursive=True)
+    assert len(fs.find(bucket)) == 2
+
+
+def test_a_copy_keeps_how_its_source_is_described(
+    fs: WirespeedFileSystem, options: dict[str, Any], bucket: str
+) -> None:
+    fs.pipe_file(f"{bucket}/k", b"k", ContentType="text/csv", Metadata={"a": "b"})
+    saying = WirespeedFileSystem(
+        **options,
+        s3_additional_kwargs={"ContentType": "image/png", "Metadata": {"c": "d"}},
+        skip_instance_cache=True,
+    )
+    saying.copy(f"{bucket}/k", f"{bucket}/copied")
+    saying.copy(f"{bucket}/k", f"{bucket}/said", ContentType="text/html", Metadata={"e": "f"})
+    saying.mv(f"{bucket}/k", f"{bucket}/moved")
+    found = {
+        name: (info["ContentType"], info["Metadata"])
+        for name in ("copied", "said", "moved")
+        for info in [saying.info(f"{bucket}/{name}", refresh=True)]
+    }
+    assert found == {
+        "copied": ("text/csv", {"a": "b"}),
+        "said": ("text/html", {"e": "f"}),
+        "moved": ("text/csv", {"a": "b"}),
+    }

@@ -108,3 +108,12 @@ def test_a_version_is_not_written(fs: WirespeedFileSystem, bucket: str) -> None:
         fs.pipe_file(f"{bucket}/k?versionId=abc", b"")
     with pytest.raises(ValueError, match="another"):
         fs.info(f"{bucket}/k?versionId=abc", version_id="def")
+
+
+def test_a_bucket_that_keeps_versions_is_not_half_removed(
+    fs: WirespeedFileSystem, bucket: str
+) -> None:
+    fs.pipe_file(f"{bucket}/k", b"one")
+    with pytest.raises(OSError, match="nothing was deleted"):
+        fs.rm(bucket, recursive=True)
+    assert fs.cat_file(f"{bucket}/k") == b"one"

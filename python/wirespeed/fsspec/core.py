@@ -150,7 +150,7 @@ class Core(AsyncFileSystem):
             else:
                 continue
             break
-        return path.rstrip("/") or cls.root_marker
+        return path.strip("/") or cls.root_marker
 
     @staticmethod
     def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Core(AsyncFileSystem):
 
     def _place(self, path: Any, version_id: str | None = None) -> Place:
         text = stringify_path(path)
-        stripped = self._strip_protocol(text).lstrip("/")
+        stripped = self._strip_protocol(text)
         bucket, _, key = stripped.partition("/")
         if self.version_aware and _VERSION in key:
             key, _, said = key.partition(_VERSION)

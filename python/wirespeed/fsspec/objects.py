@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from glob import has_magic
 from typing import Any
 
 from ..errors import ConflictError, PreconditionError
@@ -267,19 +268,26 @@ class Objects(Buckets):
         trees: list[str] = []
         for one in path if isinstance(path, list) else [path]:
             stripped = self._strip_protocol(one)
-            if not stripped:
-                raise ValueError("deleting all buckets is not supported: name one")
+            if not stripped or has_magic(self._place(stripped).bucket):
+                raise ValueError("deleting many buckets is not supported: name one")
+        for one in path if isinstance(path, list) else [path]:
+            stripped = self._strip_protocol(one)
             if self._has_magic(stripped):
                 expanded = yield from self._plan_expand(stripped, False)
-                names = [
-                    name for name, entry in expanded.items() if recursive or not is_directory(entry)
-                ]
+                names: list[str] = []
+                for name, entry in expanded.items():
+                    if not is_directory(entry):
+                        found[self._place(name)] = None
+                    elif recursive:
+                        names.append(name)
             else:
                 names = [stripped]
             for name in names:
                 place = self._place(one if len(names) == 1 and name == stripped else name)
                 if not place.key:
                     buckets.append(place.bucket)
+                    if recursive and maxdepth is None:
+                        yield from self._plan_refuse_versions(place.bucket)
                 if recursive and not place.version_id:
                     trees.append(name)
                     below = yield from self._plan_below(name, place, maxdepth)
@@ -294,6 +302,21 @@ class Objects(Buckets):
                 yield from self._plan_rmdir(bucket)
 
     rm, _rm = both(_plan_rm)
+
+    def _plan_refuse_versions(self, bucket: str) -> Plan[None]:
+        """An error where deleting the objects of a bucket would leave their versions in it."""
+        listing = self._list(bucket, "", versions=True)
+        try:
+            page = yield Call(lambda client: listing(client).table())
+        except PermissionError:
+            return  # who may not see versions finds out when the bucket is deleted
+        for one in page:
+            if one.is_delete_marker or one.version_id not in (None, "", "null"):
+                raise OSError(
+                    f"bucket {bucket} keeps versions, and can't be removed while it has any; "
+                    "nothing was deleted. Delete what client.list(versions=True) gives by "
+                    "client.delete_many([(uri, version_id), ...]), and then the bucket"
+                )
 
     def _plan_below(self, name: str, place: Place, maxdepth: int | None) -> Plan[list[Place]]:
         """The objects that go with a path, those that only stand for a directory among them."""

@@ -131,6 +131,19 @@ _WRITE = {
     "RequestPayer": "request_payer",
     "ExpectedBucketOwner": "expected_bucket_owner",
 }
+_DESCRIBES = (
+    "ContentType",
+    "ContentEncoding",
+    "ContentDisposition",
+    "ContentLanguage",
+    "CacheControl",
+    "Expires",
+    "WebsiteRedirectLocation",
+    "Metadata",
+    "Tagging",
+)
+# Where a copy says one of these, the server replaces what the source is described with.
+_DESCRIBING = frozenset({*_DESCRIBES, *(_WRITE[name] for name in _DESCRIBES)})
 # Of no meaning beside the others: the engine sends what goes with a customer's key itself.
 _BESIDE = frozenset({"SSECustomerAlgorithm", "SSECustomerKeyMD5", "ContentLength"})
 # s3fs's methods take these, each for how it cuts its own transfers.
@@ -165,19 +178,32 @@ class Options:
         """Keywords of a verb that writes, as `reading`."""
         return self._request(given, _WRITE)
 
+    def copying(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Keywords of a copy, as `writing`. What ``s3_additional_kwargs`` says to describe new
+        objects with is left out: a copy is described as its source is."""
+        kept = {name: value for name, value in self.extra.items() if name not in _DESCRIBING}
+        return self._request(given, _WRITE, kept)
+
     def access(self) -> dict[str, Any]:
         """Keywords that every verb has: who pays, and who must own the bucket."""
         found = self.reading({})
         return {k: found[k] for k in ("request_payer", "expected_bucket_owner") if k in found}
 
-    def _request(self, given: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    def _request(
+        self,
+        given: Mapping[str, Any],
+        names: Mapping[str, str],
+        extra: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        extra = self.extra if extra is None else extra
         known = {**names, **{ours: ours for ours in names.values()}}
-        found = {known[name]: value for name, value in self.extra.items() if name in known}
+        found = {known[name]: value for name, value in extra.items() if name in known}
         if self.requester_pays:
             found["request_payer"] = True
         for name, value in given.items():
             if name in known:
-                found[known[name]] = value
+                if value is not None:
+                    found[known[name]] = value
             elif name == "requester_pays":
                 if value is not None:
                     found["request_payer"] = flag(name, value)

@@ -12,7 +12,7 @@ The engine copies one object at a time, by parts where it is large; of many, as 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fsspec.implementations.local import trailing_sep
@@ -39,7 +39,7 @@ class OnServer(Objects):
     # ------------------------------------------------------------------ copying on the server
 
     def _copying(self, source: Place, target: Place, given: Mapping[str, Any]) -> Call:
-        options = self.options.writing(given)
+        options = self.options.copying(given)
         if source.version_id:
             options["source_version_id"] = source.version_id
         return Call(lambda client: client.copy(source.uri, target.uri, **options))
@@ -74,17 +74,23 @@ class OnServer(Objects):
         on_error = on_error or ("ignore" if recursive else "raise")
         pairs = yield from self._plan_pairs(path1, path2, recursive, maxdepth)
         places = [(self._object(source), self._target(target)) for source, target in pairs]
-        if not places:
-            return
-        try:
-            out = yield Together([self._copying(*pair, kwargs) for pair in places])
-        finally:
-            self._forget([target.path for _, target in places])
+        out = yield from self._plan_copies(places, kwargs)
         if on_error == "ignore":
-            out = [one for one in out if not isinstance(one, FileNotFoundError)]
+            out = [one for one in out if not _source_is_gone(one)]
         raise_first(out)
 
     copy, _copy = both(_plan_copy)
+
+    def _plan_copies(
+        self, places: Sequence[tuple[Place, Place]], given: Mapping[str, Any]
+    ) -> Plan[list[Any]]:
+        """Copies each source to its target; the outcomes, an exception where one failed."""
+        if not places:
+            return []
+        try:
+            return (yield Together([self._copying(*pair, given) for pair in places]))
+        finally:
+            self._forget([target.path for _, target in places])
 
     def _plan_pairs(
         self, path1: Any, path2: Any, recursive: bool, maxdepth: int | None
@@ -132,28 +138,79 @@ class OnServer(Objects):
         maxdepth: int | None = None,
         **kwargs: Any,
     ) -> Plan[None]:
-        """Copies, and then deletes what was copied. Nothing is deleted unless all was copied."""
-        if path1 == path2:
-            return
-        pairs = yield from self._plan_pairs(path1, path2, recursive, maxdepth)
-        sources = [source for source, _ in pairs]
-        targets = [target for _, target in pairs]
-        if not pairs:
-            return
-        yield from self._plan_copy(sources, targets, on_error="raise", **kwargs)
-        if recursive and maxdepth is None:
-            yield from self._plan_rm(path1, recursive=True)
+        """Copies, and then deletes exactly what was copied. Nothing is deleted unless all was
+        copied. A bucket that was emptied so stays.
+
+        Raises:
+            ValueError: something would be moved onto itself, into itself, or onto something else
+                that is moved.
+        """
+        if isinstance(path1, str) and isinstance(path2, str):
+            if self._place(path1)[:2] == self._place(path2)[:2]:
+                raise ValueError(f"{path1} can't be moved onto itself")
+        if (
+            recursive
+            and maxdepth is None
+            and isinstance(path1, str)
+            and isinstance(path2, str)
+            and not self._has_magic(self._strip_protocol(path1))
+            and self._place(path1).version_id is None
+        ):
+            places = yield from self._plan_moves(path1, path2)
         else:
-            yield from self._plan_delete([self._object(source) for source in sources])
+            pairs = yield from self._plan_pairs(path1, path2, recursive, maxdepth)
+            places = [(self._object(source), self._target(target)) for source, target in pairs]
+        yield from self._plan_move(places, kwargs)
 
     mv, _mv = both(_plan_mv)
 
     def _plan_mv_file(self, path1: str, path2: str) -> Plan[None]:
-        """Copies an object, and then deletes it."""
-        yield from self._plan_cp_file(path1, path2)
-        yield from self._plan_rm_file(path1)
+        """Copies an object, and then deletes it.
+
+        Raises:
+            ValueError: both are the same object.
+        """
+        yield from self._plan_move([(self._object(path1), self._target(path2))], {})
 
     mv_file, _mv_file = both(_plan_mv_file)
+
+    def _plan_move(
+        self, places: Sequence[tuple[Place, Place]], given: Mapping[str, Any]
+    ) -> Plan[None]:
+        """Moves each source to its target."""
+        sources = {source[:2] for source, _ in places}
+        targets = {target[:2] for _, target in places}
+        for target in sorted(targets & sources):
+            raise ValueError(f"s3://{target[0]}/{target[1]} is moved, and can't be moved onto")
+        if len(targets) < len(places):
+            raise ValueError("several objects can't be moved onto one: name a target for each")
+        raise_first((yield from self._plan_copies(places, given)))
+        if places:
+            yield from self._plan_delete([source for source, _ in places])
+
+    def _plan_moves(self, path1: str, path2: str) -> Plan[list[tuple[Place, Place]]]:
+        """Which keys go where when a directory or a bucket is moved: all below it, those that
+        stand for directories too, and the object of its own name."""
+        source, target = self._place(path1), self._place(path2)
+        if not target.bucket or target.version_id:
+            raise ValueError(f"{path2!r} is nothing to be moved to")
+        base = source.key.rstrip("/")
+        into = trailing_sep(path2) or (yield from self._plan_isdir(path2))
+        root = target.key.rstrip("/")
+        if into and base and not trailing_sep(path1):
+            root = "/".join(filter(None, (root, base.rpartition("/")[2])))
+        if source.bucket == target.bucket and f"{root}/".startswith(f"{base}/" if base else ""):
+            raise ValueError(f"{path1} can't be moved into itself")
+        places: list[tuple[Place, Place]] = []
+        for found in (yield from self._plan_below(path1, source, None)):
+            rest = found.key[len(base) :]
+            key = root + rest if base or not root else f"{root}/{rest}"
+            if not key.strip("/") and not root:
+                raise ValueError(f"{found.uri} has no name of its own in {target.bucket}")
+            places.append((found, Place(target.bucket, key if root else key.removeprefix("/"))))
+        if not places:
+            raise FileNotFoundError(f"nothing is there of {path1}")
+        return places
 
     # ------------------------------------------------------------------ what describes them
 
@@ -187,7 +244,7 @@ class OnServer(Objects):
                 metadata.pop(name, None)
             else:
                 metadata[name] = value
-        options = self.options.writing(
+        options = self.options.copying(
             {name: info[name] for name in _DESCRIBES if info.get(name)}
             | dict(copy_kwargs or {})
             | {"metadata": metadata}
@@ -231,3 +288,10 @@ class OnServer(Objects):
         return (yield from self._plan_url(path, expires=expiration, **kwargs))
 
     sign, _sign = both(_plan_sign)
+
+
+def _source_is_gone(outcome: Any) -> bool:
+    """Whether a copy failed because its source is not there; a missing bucket is another
+    thing."""
+    code = getattr(outcome, "code", None)
+    return isinstance(outcome, FileNotFoundError) and code != "NoSuchBucket"

@@ -11,6 +11,7 @@ from typing import Any
 
 import fsspec
 import pytest
+import servers
 from fsspec.config import set_conf_env
 
 from wirespeed import Client
@@ -23,6 +24,7 @@ from wirespeed.fsspec import (
     take_over_s3,
 )
 
+PASSWORD = "pass-pass-word"
 SECRET = "s3cr3t/+" + "x" * 30
 
 
@@ -205,3 +207,49 @@ def test_options_of_our_own_reach_the_client() -> None:
     fs = WirespeedFileSystem(anon=True, concurrency=3, part_size="16MiB", skip_instance_cache=True)
     assert isinstance(fs.client, Client)
     assert fs.client.settings["concurrency"] == "3"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"s3_additional_kwargs": {"SSECustomerKey": SECRET.ljust(32, "x")}},
+        {"s3_additional_kwargs": {"SSECustomerKey": SECRET.ljust(32, "x").encode()}},
+        {"https_proxy": f"http://user:{PASSWORD}@localhost:9"},
+        {"config_kwargs": {"proxies": {"https": f"http://user:{PASSWORD}@localhost:9"}}},
+        {"client_kwargs": {"aws_secret_access_key": SECRET, "aws_access_key_id": "AK"}},
+    ],
+)
+def test_a_secret_is_kept_wherever_it_stands(given: dict[str, Any]) -> None:
+    fs = WirespeedFileSystem(**given, endpoint_url="https://localhost:9", skip_instance_cache=True)
+    shown = [repr(fs), repr(fs.storage_options), repr(fs.options), repr(vars(fs))]
+    shown.append(fs.to_json(include_password=False))
+    assert SECRET not in "".join(shown)
+    assert PASSWORD not in "".join(shown)
+    for hand_on in (pickle.dumps, lambda it: it.to_json(), lambda it: pickle.dumps(vars(it))):
+        with pytest.raises(ConfigError, match="pickle_secrets"):
+            hand_on(fs)
+    said = WirespeedFileSystem(**given, pickle_secrets=True, skip_instance_cache=True)
+    assert pickle.loads(pickle.dumps(said)).options.extra == fs.options.extra
+
+
+def test_what_stands_before_a_host_is_not_shown() -> None:
+    from wirespeed.fsspec.secrets import any_secret, veiled
+
+    given = {"endpoint_url": f"https://user:{SECRET}@localhost:9"}
+    assert any_secret(given)
+    assert SECRET not in repr(veiled(given))
+    assert not any_secret({"endpoint_url": "https://localhost:9", "https_proxy": "http://p:1"})
+
+
+def test_an_open_file_does_not_carry_a_key_away(
+    origin: servers.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from wirespeed.fsspec.core import Place
+    from wirespeed.fsspec.reading import ReadFile
+
+    fs = WirespeedFileSystem(endpoint_url=origin.endpoint)
+    how: dict[str, Any] = {"block_size": None, "cache_type": "none", "cache_options": None}
+    details = {"size": 1, "ETag": '"e"', "name": "b/k", "type": "file"}
+    options = {"sse_customer_key": SECRET.ljust(32, "x").encode()}
+    with pytest.raises(ConfigError, match="pickle_secrets"):
+        pickle.dumps(ReadFile(fs, Place("b", "k"), details, options=options, **how))

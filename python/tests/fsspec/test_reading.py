@@ -222,14 +222,33 @@ def test_a_listing_that_is_older_than_the_object_does_no_harm(
     fs.ls(f"{bucket}/d")
     with requests, fs.open(path) as file:
         assert file.read() == b"first"
-    assert requests.sent == 1  # nothing to open it
-    for now in (b"other", b"longer than it was", b""):
+    assert requests.sent == 2
+    stale = fs.ls(f"{bucket}/d")
+    for now in (b"other", b"longer than it was", b"", b"no longer empty"):
         elsewhere.pipe_file(path, now)
-        fs.dircache[f"{bucket}/d"] = [dict(one) for one in fs.ls(f"{bucket}/d")]
-        with fs.open(path) as file:
-            assert file.read(3) == now[:3]
-            assert file.read() == now[3:]
-            assert file.size == len(now)
+        for how in ("wirespeed", "none", "readahead", "all"):
+            fs.dircache[f"{bucket}/d"] = [dict(one) for one in stale]
+            with fs.open(path, cache_type=how) as file:
+                assert file.seek(-len(now) // 2, 2) == len(now) + -len(now) // 2
+                assert file.read() == now[-len(now) // 2 :]
+                file.seek(0)
+                assert file.read(3) == now[:3]
+                assert file.read() == now[3:]
+                assert file.size == len(now)
+        stale = fs.ls(f"{bucket}/d", refresh=True)
+
+
+def test_a_file_is_opened_on_the_conditions_given(fs: WirespeedFileSystem, bucket: str) -> None:
+    path = f"{bucket}/k"
+    fs.pipe_file(path, b"first")
+    first = fs.info(path, refresh=True)["ETag"]
+    with fs.open(path, IfMatch=first) as file:
+        assert file.read() == b"first"
+    fs.pipe_file(path, b"other")
+    fs.ls(bucket)
+    for name in ("IfMatch", "if_match"):
+        with pytest.raises(PreconditionError):
+            fs.open(path, **{name: first})
 
 
 def test_a_file_can_be_pickled_where_it_stands(

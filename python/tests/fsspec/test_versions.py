@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import servers
@@ -117,3 +118,34 @@ def test_a_bucket_that_keeps_versions_is_not_half_removed(
     with pytest.raises(OSError, match="nothing was deleted"):
         fs.rm(bucket, recursive=True)
     assert fs.cat_file(f"{bucket}/k") == b"one"
+
+
+def test_a_version_is_what_is_read_whatever_its_name(
+    fs: WirespeedFileSystem, bucket: str, tmp_path: Path
+) -> None:
+    path, local = f"{bucket}/k", tmp_path / "k"
+    for data in (b"one", b"three"):
+        fs.pipe_file(path, data, Metadata={"is": data.decode()})
+    last, first = (one["VersionId"] for one in fs.object_version_info(path))
+    for name in ("version_id", "VersionId"):
+        said = {name: first}
+        assert fs.cat_file(path, **said) == b"one"
+        assert fs.cat_file(path, -2, None, **said) == b"ne"
+        assert fs.cat(path, **said) == b"one"
+        assert fs.cat_ranges([path, path], [0, -3], [1, -1], **said) == [b"o", b"on"]
+        for get in (fs.get_file, fs.get):
+            get(path, str(local), **said)
+            assert local.read_bytes() == b"one"
+        fs.ls(bucket)
+        assert fs.info(path, **said)["size"] == 3
+        assert fs.metadata(path, **said) == {"is": "one"}
+        assert first in fs.url(path, **said)
+        assert first in fs.sign(path, **said)
+        assert fs.isfile(path, **said)
+        with fs.open(path, **said) as file:
+            assert (file.size, file.read()) == (3, b"one")
+        with pytest.raises(ValueError, match="version"):
+            fs.cat_file(f"{path}?versionId={last}", **said)
+    with pytest.raises(ValueError, match="two versions"):
+        fs.cat_file(path, version_id=first, VersionId=last)
+    assert fs.cat_file(path, version_id=None) == b"three"

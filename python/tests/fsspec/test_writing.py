@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import io
 import pickle
 import random
 import time
 import uuid
 from typing import Any
 
+import fsspec
 import pytest
 import servers
 
@@ -157,6 +160,12 @@ def test_an_append_does_not_lose_what_another_wrote_meanwhile(
     with pytest.raises(PreconditionError):
         file.close()
     assert fs.cat_file(f"{bucket}/k") == b"another"
+    file = fs.open(f"{bucket}/new", "ab")  # which is not there yet
+    file.write(b"mine")
+    fs.pipe_file(f"{bucket}/new", b"another")
+    with pytest.raises(PreconditionError):
+        file.close()
+    assert fs.cat_file(f"{bucket}/new") == b"another"
     fs.rm(bucket, recursive=True)
 
 
@@ -197,3 +206,97 @@ def test_compressed_files_are_written_and_read(fs: WirespeedFileSystem, bucket: 
     assert fs.size(f"{bucket}/k.gz") < 1000
     with fs.open(f"{bucket}/k.gz", compression="infer") as file:
         assert file.read() == b"squeeze " * 1000
+
+
+def halfway(file: Any, text: bool = False) -> None:
+    """Writes something, and fails."""
+    file.write("half" if text else b"half")
+    raise RuntimeError("halfway")
+
+
+@pytest.mark.parametrize("key", ["k", "k.gz"])
+def test_a_file_closed_while_an_exception_passes_replaces_nothing(
+    fs: WirespeedFileSystem, options: dict[str, Any], bucket: str, key: str
+) -> None:
+    path = f"{bucket}/{key}"
+    fs.pipe_file(path, b"good")
+    url = f"wirespeed://{path}"
+    for mode in ("wb", "w"):
+        with (
+            pytest.raises(RuntimeError, match="halfway"),
+            fsspec.open(url, mode, compression="infer", **options) as file,
+        ):
+            halfway(file, text=mode == "w")
+    for opened in (
+        lambda: fs.open(path, "wb"),
+        lambda: io.TextIOWrapper(fs.open(path, "wb")),
+        lambda: io.BufferedWriter(fs.open(path, "wb")),
+        lambda: fs.open(path, "w"),
+    ):
+        file = opened()
+        with pytest.raises(RuntimeError, match="halfway"), contextlib.closing(file):
+            halfway(file, text=isinstance(file, io.TextIOBase))
+    assert fs.cat_file(path) == b"good"
+    with fsspec.open(url, "wb", **options) as file:
+        file.write(b"whole")
+    assert fs.cat_file(path) == b"whole"
+
+
+def test_a_table_that_fails_halfway_replaces_nothing(
+    fs: WirespeedFileSystem, options: dict[str, Any], bucket: str
+) -> None:
+    pandas = pytest.importorskip("pandas")
+
+    class Fails:
+        def __str__(self) -> str:
+            raise RuntimeError("halfway")
+
+    path = f"{bucket}/t.csv"
+    fs.pipe_file(path, b"good")
+    table = pandas.DataFrame({"a": [*range(1000), Fails()]}, dtype=object)
+    with pytest.raises(RuntimeError, match="halfway"):
+        table.to_csv(f"wirespeed://{path}", storage_options=options, chunksize=10)
+    assert fs.cat_file(path) == b"good"
+
+
+def test_a_file_closed_while_an_earlier_exception_is_handled_is_stored(
+    fs: WirespeedFileSystem, bucket: str
+) -> None:
+    def fail(why: str) -> None:
+        raise RuntimeError(why)
+
+    try:
+        try:
+            fail("first")
+        except RuntimeError:
+            fail("second")
+    except RuntimeError:
+        with fs.open(f"{bucket}/with", "wb") as file:
+            file.write(b"whole")
+        file = fs.open(f"{bucket}/close", "wb")
+        file.write(b"whole")
+        with contextlib.suppress(RuntimeError):
+            fail("third, and over")
+        file.close()
+    file = fs.open(f"{bucket}/over", "wb")
+    with contextlib.suppress(RuntimeError):
+        fail("over")
+    file.write(b"whole")
+    file.close()
+    file = fs.open(f"{bucket}/iterated", "wb")
+    parts = iter([b"wh", b"ole"])
+    while not file.closed:
+        try:
+            file.write(next(parts))
+        except StopIteration:
+            file.close()
+    assert set(fs.cat(bucket, recursive=True).values()) == {b"whole"}
+    assert len(fs.find(bucket)) == 4
+
+
+def test_text_that_is_dropped_unclosed_is_not_stored(fs: WirespeedFileSystem, bucket: str) -> None:
+    file = fs.open(f"{bucket}/k", "w")
+    file.write("half")
+    del file
+    gc.collect()
+    assert fs.find(bucket) == []

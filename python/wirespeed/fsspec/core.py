@@ -56,6 +56,20 @@ class Place(NamedTuple):
         return f"{self.bucket}/{self.key}" if self.key else self.bucket
 
 
+def said_version(given: dict[str, Any], version_id: str | None = None) -> str | None:
+    """Takes the version out of what a method was given, by s3fs's name and by S3's.
+
+    Raises:
+        ValueError: they name different ones.
+    """
+    for name in ("version_id", "VersionId"):
+        said = given.pop(name, None)
+        if said is not None and version_id not in (None, said):
+            raise ValueError(f"two versions are asked for: {version_id!r} and {said!r}")
+        version_id = version_id if said is None else said
+    return version_id
+
+
 class Core(AsyncFileSystem):
     """An instance: its options and its client. Nothing is sent, and no thread started, by making
     one."""
@@ -132,7 +146,9 @@ class Core(AsyncFileSystem):
         }
 
     def __repr__(self) -> str:
-        where = self.options.client.get("endpoint_url") or "AWS"
+        where = str(self.options.client.get("endpoint_url") or "AWS")
+        if "@" in where:
+            where = where.rpartition("@")[2]
         return f"<{type(self).__name__} of {where}>"
 
     # ------------------------------------------------------------------ paths

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from fsspec.compression import compr
 from fsspec.core import get_compression
 
-from .core import Place
+from .core import Place, said_version
 from .info import Info
 from .reading import ReadFile
 from .steps import Plan, made, run, run_async
@@ -60,18 +60,13 @@ class WirespeedFileSystem(Transfers):
     """
 
     def _plan_open(self, path: str, version_id: str | None, how: dict[str, Any]) -> Plan[Any]:
-        """The place, what is known of the object there, and whether the server has just said
-        so."""
-        place = self._object(path, version_id)
-        options = self.options.reading(how)
-        known = self._in_cache(place.path)
-        usable = known is not None and known["type"] == "file" and bool(known.get("ETag"))
-        if known is not None and usable and place.version_id in (None, known.get("VersionId")):
-            return place, known, False, options
-        details: Info = yield from self._plan_head(place)
+        """The place, what the server says of the object there, and with what to read it. A
+        listing in the cache is not asked: the object may have been replaced since."""
+        place = self._object(path, said_version(how, version_id))
+        details: Info = yield from self._plan_head(place, how)
         if self.version_aware and place.version_id is None and details.get("VersionId"):
             place = Place(place.bucket, place.key, details["VersionId"])
-        return place, details, True, options
+        return place, details, self.options.reading(how)
 
     def _open(
         self,
@@ -89,12 +84,11 @@ class WirespeedFileSystem(Transfers):
         block_size = block_size or self.options.default_block_size
         if mode == "rb":
             plan = self._plan_open(path, version_id, kwargs)
-            place, details, confirmed, options = run(plan, self.client)
+            place, details, options = run(plan, self.client)
             return ReadFile(
                 self,
                 place,
                 details,
-                confirmed=confirmed,
                 block_size=block_size,
                 cache_type=cache_type or self.options.default_cache_type,
                 cache_options=cache_options,
@@ -151,6 +145,9 @@ class WirespeedFileSystem(Transfers):
         try:
             details: Info = run(self._plan_head(place), self.client)
         except FileNotFoundError:
+            if "if_match" not in options:
+                # So that what another makes meanwhile is not overwritten.
+                options = options | {"if_none_match": "*"}
             return WriteFile(self, place, "ab", options=options, **how)
         reading = self.options.reading({"if_match": details["ETag"] or None})
         kept = {ours: details[name] for name, ours in _KEPT.items() if details.get(name)}
@@ -181,7 +178,7 @@ class WirespeedFileSystem(Transfers):
             kwargs.pop(name, None)
         if mode == "rb":
             plan = self._plan_open(self._strip_protocol(path), version_id, kwargs)
-            place, details, _, options = await run_async(plan, self.client.aio)
+            place, details, options = await run_async(plan, self.client.aio)
             return AsyncReadFile(self, place, details, options)
         if mode != "wb":
             raise ValueError(f"mode is rb or wb, not {mode!r}")

@@ -16,7 +16,7 @@ delimiter.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from glob import has_magic
 from typing import Any
 
@@ -24,7 +24,7 @@ from fsspec.spec import AbstractFileSystem
 from fsspec.utils import glob_translate, tokenize
 
 from . import info as describe
-from .core import Core, Place
+from .core import Core, Place, said_version
 from .info import Info
 from .steps import Call, Plan, Together, both
 
@@ -193,8 +193,13 @@ class Listing(Core):
 
     # ------------------------------------------------------------------ one entry
 
-    def _plan_head(self, place: Place) -> Plan[Info]:
-        options = self.options.reading({"version_id": place.version_id})
+    def _reading_of(self, version_id: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Keywords of a verb that reads this version."""
+        said = {} if version_id is None else {"version_id": version_id}
+        return self.options.reading({**given, **said})
+
+    def _plan_head(self, place: Place, given: Mapping[str, Any] | None = None) -> Plan[Info]:
+        options = self._reading_of(place.version_id, given or {})
         found = yield Call(lambda client: client.head(place.key, bucket=place.bucket, **options))
         self._buckets.add(place.bucket)
         return describe.of_object(place.path, found)
@@ -213,7 +218,7 @@ class Listing(Core):
         path = self._strip_protocol(path)
         if not path:
             return describe.of_directory(path)
-        place = self._place(path, version_id)
+        place = self._place(path, said_version(kwargs, version_id))
         if not refresh and place.key:
             known = self._in_cache(place.path)
             if known is not None and place.version_id in (None, known.get("VersionId")):
@@ -244,11 +249,11 @@ class Listing(Core):
     def _plan_isfile(self, path: str, **kwargs: Any) -> Plan[bool]:
         """Whether there is an object of that name: one HEAD, or none."""
         path = self._strip_protocol(path)
-        place = self._place(path)
+        place = self._place(path, said_version(kwargs))
         if not place.key:
             return False
         known = self._in_cache(place.path)
-        if known is not None:
+        if known is not None and place.version_id in (None, known.get("VersionId")):
             return known["type"] == "file"
         try:
             yield from self._plan_head(place)

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import ConflictError, PreconditionError
 from .buckets import Buckets
-from .core import Place
+from .core import Place, said_version
 from .info import Info
 from .steps import Call, Plan, Together, both
 
@@ -55,7 +55,7 @@ class Objects(Buckets):
         for place in as_they_are:
             versions.setdefault(wanted[place][0].version_id, []).append(place)
         for version_id, places in versions.items():
-            options = self.options.reading({**given, "version_id": version_id})
+            options = self._reading_of(version_id, given)
             if max_gap is not None:
                 options["max_gap"] = max_gap
             items = [_item(*wanted[place]) for place in places]
@@ -68,7 +68,7 @@ class Objects(Buckets):
                 out[place] = one
         for place in to_be_cut:
             at, start, end = wanted[place]
-            options = self.options.reading({**given, "version_id": at.version_id})
+            options = self._reading_of(at.version_id, given)
             got = yield Together(
                 [
                     Call(
@@ -93,7 +93,7 @@ class Objects(Buckets):
     ) -> Plan[bytes]:
         """The bytes of an object from ``start`` to before ``end``, which count from its end where
         they are negative; beyond its end there are none."""
-        place = self._object(path, version_id)
+        place = self._object(path, said_version(kwargs, version_id))
         (got,) = yield from self._plan_ranges([(place, start, end)], None, kwargs)
         if isinstance(got, BaseException):
             raise got
@@ -122,7 +122,8 @@ class Objects(Buckets):
         ends = list(ends) if isinstance(ends, Iterable) else [ends] * len(paths)
         if not len(paths) == len(starts) == len(ends):
             raise ValueError("paths, starts and ends are of different lengths")
-        places = {path: self._object(path) for path in set(paths)}
+        version_id = said_version(kwargs)
+        places = {path: self._object(path, version_id) for path in set(paths)}
         wanted = [
             (places[path], _whole(start), _whole(end))
             for path, start, end in zip(paths, starts, ends, strict=True)
@@ -147,9 +148,10 @@ class Objects(Buckets):
 
         ``on_error``: ``"raise"`` the first, ``"omit"`` what failed, ``"return"`` its exception.
         """
+        version_id = said_version(kwargs)
         expanded = yield from self._plan_expand(path, recursive)
         paths = [name for name, entry in expanded.items() if not is_directory(entry)]
-        wanted = [(self._object(one), None, None) for one in paths]
+        wanted = [(self._object(one, version_id), None, None) for one in paths]
         out = yield from self._plan_ranges(wanted, None, kwargs)
         if on_error == "raise":
             raise_first(out)

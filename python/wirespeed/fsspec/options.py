@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from ..errors import ConfigError
+from .secrets import any_secret
 
 # Accepted and left alone: the engine sees to it by itself.
 IGNORED = frozenset(
@@ -156,7 +157,7 @@ class Options:
 
     client: dict[str, Any] = field(repr=False)
     """Keywords of `wirespeed.Client`."""
-    extra: dict[str, Any]
+    extra: dict[str, Any] = field(repr=False)
     """``s3_additional_kwargs``: what every request that has a use for it carries."""
     requester_pays: bool = False
     version_aware: bool = False
@@ -290,7 +291,7 @@ def parse(given: Mapping[str, Any]) -> Options:
         version_aware=flag("version_aware", rest.pop("version_aware", False)),
         default_block_size=None if block_size is None else int(block_size),
         default_cache_type=str(rest.pop("default_cache_type", None) or "wirespeed"),
-        explicit_secret="secret_access_key" in client or "session_token" in client,
+        explicit_secret=any_secret(given),
         pickle_secrets=pickle_secrets,
     )
     if rest:

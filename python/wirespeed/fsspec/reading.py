@@ -26,7 +26,6 @@ the most to fetch ahead.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import deque
 from collections.abc import Callable
@@ -38,6 +37,7 @@ from fsspec.spec import AbstractBufferedFile
 from ..errors import PreconditionError
 from .core import Place
 from .info import Info
+from .secrets import refuse
 
 if TYPE_CHECKING:
     from .._wirespeed import Stream
@@ -63,7 +63,6 @@ class ReadFile(AbstractBufferedFile):
         place: Place,
         details: Info,
         *,
-        confirmed: bool,
         block_size: int | None,
         cache_type: str,
         cache_options: dict[str, Any] | None,
@@ -80,7 +79,12 @@ class ReadFile(AbstractBufferedFile):
         self._cache_type, self._cache_options = cache_type, cache_options or {}
         self._exact = cache_type == "none"
         self._pid = os.getpid()
-        self._pin(details, confirmed=confirmed)
+        self.details = details
+        self._pinned: dict[str, Any] = dict(options)
+        if place.version_id:
+            self._pinned["version_id"] = place.version_id
+        elif details.get("ETag"):
+            self._pinned["if_match"] = details["ETag"]
         # The newest first, each with its offset.
         self._held: deque[tuple[int, Any]] = deque(maxlen=_HELD)
         self._stream: Stream | None = None
@@ -97,35 +101,15 @@ class ReadFile(AbstractBufferedFile):
                 self.blocksize, self._fetch_range, self.size, **self._cache_options
             )
 
-    def _pin(self, details: Info, *, confirmed: bool) -> None:
-        """Notes the version that everything is read of. What a listing in the cache said is not
-        confirmed: it may have been older than the opening."""
-        self.details = details
-        self._confirmed = confirmed
-        self._pinned: dict[str, Any] = dict(self._options)
-        if self._place.version_id:
-            self._pinned["version_id"] = self._place.version_id
-        elif details.get("ETag"):
-            self._pinned["if_match"] = details["ETag"]
-
     # ------------------------------------------------------------------ asking the server
 
     def _asked(self, ask: Callable[[dict[str, Any]], Any]) -> Any:
         """The answer to a request that is pinned to the version."""
         try:
-            answer = ask(self._pinned)
+            return ask(self._pinned)
         except PreconditionError as error:
-            if self._confirmed:
-                error.add_note(f"{self.path} has changed since it was opened: open it again")
-                raise
-            old = self.size
-            self._pin(self.fs.info(self.path, refresh=True), confirmed=True)
-            if self.size != old:
-                # What was asked for was cut to the old size.
-                raise _Resized from None
-            answer = ask(self._pinned)
-        self._confirmed = True
-        return answer
+            error.add_note(f"{self.path} has changed since it was opened: open it again")
+            raise
 
     def _get(self, start: int, stop: int) -> Any:
         """The bytes as the engine holds them."""
@@ -167,14 +151,12 @@ class ReadFile(AbstractBufferedFile):
         the end of the object."""
         self._check_open()
         length = -1 if length is None else int(length)
-        with self._any_size():
-            if self.cache is not None:
-                return super().read(length) if self.loc < self.size else b""
-            stop = self.size if length < 0 else min(self.size, self.loc + length)
-            data = self._bytes(self.loc, stop)
-            self.loc += len(data)
-            return data
-        return self.read(length)
+        if self.cache is not None:
+            return super().read(length) if self.loc < self.size else b""
+        stop = self.size if length < 0 else min(self.size, self.loc + length)
+        data = self._bytes(self.loc, stop)
+        self.loc += len(data)
+        return data
 
     def readinto(self, b: Any) -> int:
         """Fills a buffer from here on; how many bytes it got, fewer than it holds only at the end
@@ -183,15 +165,13 @@ class ReadFile(AbstractBufferedFile):
         view = memoryview(b).cast("B")
         if view.readonly:
             raise TypeError("readinto needs a buffer that can be written")
-        with self._any_size():
-            view = view[: max(0, self.size - self.loc)]
-            if self.cache is not None:
-                view[:] = super().read(len(view)) if len(view) else b""
-            else:
-                self._fill(self.loc, view)
-                self.loc += len(view)
-            return len(view)
-        return self.readinto(b)
+        view = view[: max(0, self.size - self.loc)]
+        if self.cache is not None:
+            view[:] = super().read(len(view)) if len(view) else b""
+        else:
+            self._fill(self.loc, view)
+            self.loc += len(view)
+        return len(view)
 
     def read1(self, size: int | None = -1) -> bytes:
         """As `read`; of a negative size no more than `STREAM`, so that who decodes as it goes
@@ -332,13 +312,6 @@ class ReadFile(AbstractBufferedFile):
         self._held.appendleft((first, self._get(first, until)))
         self._edge = until
 
-    @contextlib.contextmanager
-    def _any_size(self) -> Any:
-        """Swallows that the object turned out to be of another size than a listing had said: what
-        comes after this block reads again."""
-        with contextlib.suppress(_Resized):
-            yield
-
     # ------------------------------------------------------------------ the end
 
     def _check_open(self) -> None:
@@ -362,15 +335,13 @@ class ReadFile(AbstractBufferedFile):
         self.cache = None
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if "sse_customer_key" in self._options and not self.fs.options.pickle_secrets:
+            refuse()
         path = self.path
         if self._place.version_id:
             path += f"?versionId={self._place.version_id}"
         how = (self._ahead, self._cache_type, self._cache_options, self._options)
         return _reopened, (self.fs, path, dict(self.details), how, self.loc)
-
-
-class _Resized(Exception):
-    """The object is of another size than a listing had said."""
 
 
 def _reopened(fs: Any, path: str, details: Info, how: tuple[Any, ...], loc: int) -> ReadFile:
@@ -380,7 +351,6 @@ def _reopened(fs: Any, path: str, details: Info, how: tuple[Any, ...], loc: int)
         fs,
         place,
         details,
-        confirmed=True,
         block_size=block_size,
         cache_type=cache_type,
         cache_options=cache_options,

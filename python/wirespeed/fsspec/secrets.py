@@ -25,9 +25,10 @@ _NAMES = frozenset(
         "aws_session_token",
         "sse_customer_key",
         "SSECustomerKey",
-        "https_proxy",  # may hold a password
     }
 )
+# What may hold a user's name and password before its host.
+_URLS = frozenset({"endpoint_url", "https_proxy", "http", "https"})
 # So that a fingerprint tells nothing outside this process and those forked from it.
 _SALT = os.urandom(16)
 
@@ -38,8 +39,7 @@ class Secret(str):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        digest = hashlib.blake2b(self.encode(), key=_SALT, digest_size=6).hexdigest()
-        return f"<secret {digest}>"
+        return _fingerprint(self.encode())
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         refuse()
@@ -49,6 +49,28 @@ class Secret(str):
 
     def __deepcopy__(self, memo: Any) -> Secret:
         return self
+
+
+class SecretBytes(bytes):
+    """Bytes that do not show themselves."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return _fingerprint(self)
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        refuse()
+
+    def __copy__(self) -> SecretBytes:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> SecretBytes:
+        return self
+
+
+def _fingerprint(secret: bytes) -> str:
+    return f"<secret {hashlib.blake2b(secret, key=_SALT, digest_size=6).hexdigest()}>"
 
 
 def refuse() -> NoReturn:
@@ -66,11 +88,27 @@ def veiled(options: Mapping[str, Any]) -> dict[str, Any]:
     def one(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
             return veiled(value)  # pyright: ignore[reportUnknownArgumentType]
-        if name in _NAMES and isinstance(value, str):
-            return Secret(value)
+        if isinstance(value, (str, bytes, bytearray)) and _is_secret(name, value):
+            return Secret(value) if isinstance(value, str) else SecretBytes(value)
         return value
 
     return {name: one(name, value) for name, value in options.items()}
+
+
+def _is_secret(name: str, value: str | bytes | bytearray) -> bool:
+    if name in _URLS:
+        return isinstance(value, str) and "@" in value
+    return name in _NAMES and len(value) > 0
+
+
+def any_secret(options: Mapping[str, Any]) -> bool:
+    """Whether a secret stands among the options, at any depth."""
+    return any(
+        any_secret(value)  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, Mapping)
+        else isinstance(value, (str, bytes, bytearray)) and _is_secret(name, value)
+        for name, value in options.items()
+    )
 
 
 def plain(options: Mapping[str, Any], *, keep: bool) -> dict[str, Any]:
@@ -82,6 +120,9 @@ def plain(options: Mapping[str, Any], *, keep: bool) -> dict[str, Any]:
         elif isinstance(value, Secret):
             if keep:
                 found[name] = str.__str__(value)
+        elif isinstance(value, SecretBytes):
+            if keep:
+                found[name] = bytes(value)
         else:
             found[name] = value
     return found

@@ -18,7 +18,7 @@ from typing import Any
 from fsspec.implementations.local import trailing_sep
 from fsspec.utils import other_paths
 
-from .core import Place
+from .core import Place, said_version
 from .info import Info
 from .objects import Objects, is_directory, raise_first
 from .steps import Call, Plan, Together, both
@@ -145,14 +145,13 @@ class OnServer(Objects):
             ValueError: something would be moved onto itself, into itself, or onto something else
                 that is moved.
         """
-        if isinstance(path1, str) and isinstance(path2, str):
-            if self._place(path1)[:2] == self._place(path2)[:2]:
-                raise ValueError(f"{path1} can't be moved onto itself")
+        one_to_one = isinstance(path1, str) and isinstance(path2, str)
+        if one_to_one and self._place(path1)[:2] == self._place(path2)[:2]:
+            raise ValueError(f"{path1} can't be moved onto itself")
         if (
             recursive
             and maxdepth is None
-            and isinstance(path1, str)
-            and isinstance(path2, str)
+            and one_to_one
             and not self._has_magic(self._strip_protocol(path1))
             and self._place(path1).version_id is None
         ):
@@ -219,7 +218,8 @@ class OnServer(Objects):
     ) -> Plan[dict[str, str]]:
         """The metadata that an object was written with, by lower-case names without
         ``x-amz-meta-``."""
-        return dict((yield from self._plan_head(self._object(path)))["Metadata"])
+        place = self._object(path, said_version(kwargs))
+        return dict((yield from self._plan_head(place))["Metadata"])
 
     metadata, _metadata = both(_plan_metadata)
 
@@ -261,7 +261,7 @@ class OnServer(Objects):
         self, path: str, expires: float = 3600, client_method: str = "get_object", **kwargs: Any
     ) -> Plan[str]:
         """A URL by which anybody may do one thing with the object, for so many seconds."""
-        place = self._object(path)
+        place = self._object(path, said_version(kwargs))
         methods = {
             "get_object": "GET",
             "head_object": "HEAD",

@@ -23,7 +23,7 @@ from fsspec.implementations.local import LocalFileSystem, make_path_posix, trail
 from fsspec.utils import isfilelike, other_paths
 
 from ..errors import ConflictError, PreconditionError
-from .core import Place
+from .core import Place, said_version
 from .server import OnServer
 from .steps import Call, Plan, StreamTo, both
 
@@ -49,8 +49,8 @@ class Transfers(OnServer):
         """
         if outfile is None and isfilelike(lpath):
             outfile, lpath = lpath, ""
-        place = self._object(rpath, version_id)
-        options = self.options.reading({**kwargs, "version_id": place.version_id})
+        place = self._object(rpath, said_version(kwargs, version_id))
+        options = self._reading_of(place.version_id, kwargs)
         report = _report(callback, "bytes")
         if outfile is not None:
             written = _Written(outfile, callback)
@@ -62,8 +62,10 @@ class Transfers(OnServer):
             return
         target = os.fspath(lpath)
         os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
-        items = [(place.uri, target)]
-        yield Call(lambda client: client.download(items, progress=report, **options))
+        # A version or an ETag is of one object, and the engine takes neither for a list.
+        one = "version_id" in options or "if_match" in options
+        what = (place.uri, target) if one else ([(place.uri, target)],)
+        yield Call(lambda client: client.download(*what, progress=report, **options))
 
     get_file, _get_file = both(_plan_get_file)
 
@@ -85,7 +87,7 @@ class Transfers(OnServer):
             if not isinstance(lpath, list):
                 lpath = os.fspath(lpath)
             pairs = yield from self._plan_downloads(rpath, lpath, recursive, maxdepth)
-        version_id = kwargs.pop("version_id", None)
+        version_id = said_version(kwargs)
         items: list[tuple[Place, str]] = []
         for source, target in pairs:
             if trailing_sep(source):

@@ -3,7 +3,9 @@
 What is written goes out in parts while more is written; memory stays bounded however large the
 object becomes, and its size need not be known. The object appears when the file is closed, all of
 it at once. A ``with`` block that is left by an exception, `WriteFile.discard` and a file that is
-dropped unclosed leave nothing behind: no object, no parts.
+dropped unclosed leave nothing behind: no object, no parts. Nor does a file that is closed while an
+exception passes that came after it was opened: who wraps files (`fsspec.open`, pandas) closes
+them so with half of their bytes written.
 """
 
 # fsspec is not typed.
@@ -17,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import io
 import logging
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +32,20 @@ if TYPE_CHECKING:
     from .._wirespeed import Writer
 
 logger = logging.getLogger("wirespeed.fsspec")
+
+
+# What iterating ends with says nothing of the bytes written.
+_ENDS = (StopIteration, StopAsyncIteration)
+
+
+def _being_handled() -> tuple[BaseException, ...]:
+    """The exception that is being handled now, with those around it."""
+    found: list[BaseException] = []
+    error = sys.exc_info()[1]
+    while error is not None and not any(error is one for one in found):
+        found.append(error)
+        error = error.__context__
+    return tuple(found)
 
 
 class WriteFile(AbstractBufferedFile):
@@ -60,6 +77,7 @@ class WriteFile(AbstractBufferedFile):
         self._prepend = prepend
         self._writer: Writer | None = None
         self._ended = False
+        self._handled = _being_handled()
         if prepend is None:
             self._begin()
 
@@ -98,14 +116,29 @@ class WriteFile(AbstractBufferedFile):
         return self.loc
 
     def close(self) -> None:
-        """Ends the writing and, unless ``autocommit=False``, makes the object.
+        """Ends the writing and, unless ``autocommit=False``, makes the object; while an exception
+        passes that came after the file was opened, throws it away (see the module).
 
         Raises:
             FileExistsError: in mode ``"xb"`` there is one by now; it stays as it is.
         """
         if self.closed:
             return
+        passing = sys.exc_info()[1]
+        if (
+            passing is not None
+            and not isinstance(passing, _ENDS)
+            and not any(passing is one for one in self._handled)
+        ):
+            logger.warning(
+                "%s was closed while %s passed: nothing is stored",
+                self.path,
+                type(passing).__name__,
+            )
+            self.discard()
+            return
         self.closed = True
+        self._handled = ()
         if self.autocommit:
             self.commit()
 
@@ -129,6 +162,7 @@ class WriteFile(AbstractBufferedFile):
     def discard(self) -> None:
         """Throws away what was written, on the server too."""
         self.closed = True
+        self._handled = ()
         if not self._ended:
             self._ended = True
             if self._writer is not None:
@@ -215,3 +249,6 @@ class TextFile(io.TextIOWrapper):
                 self.close()  # which has nowhere to write what is left
         else:
             self.close()
+
+    def __del__(self) -> None:
+        """Drops it, and what it writes to; nothing is stored."""

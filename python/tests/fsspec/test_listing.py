@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -325,3 +327,58 @@ def test_awkward_keys_go_round(
     assert fs.cat_file(f"{bucket}/copy + of it") == paths[2].encode()
     fs.rm(paths)
     assert fs.find(f"{bucket}/d") == []
+
+
+def test_an_empty_listing_is_not_kept(
+    fs: WirespeedFileSystem, options: dict[str, Any], bucket: str
+) -> None:
+    elsewhere = WirespeedFileSystem(**options, skip_instance_cache=True)
+    for look in (fs.ls, lambda path: fs.find(path, detail=True), lambda path: fs.find(path, 1)):
+        assert not look(bucket)
+    elsewhere.pipe_file(f"{bucket}/k", b"k")
+    assert fs.ls(bucket, detail=False) == [f"{bucket}/k"]
+
+
+def test_a_listing_that_a_write_overtook_is_not_kept(fs: WirespeedFileSystem, bucket: str) -> None:
+    fs.pipe_file(f"{bucket}/a", b"a")
+    for plan in (
+        fs._plan_entries(bucket, False, False),
+        fs._plan_find_entries(bucket, 1, False, "", True),
+        fs._plan_find_entries(bucket, None, False, "", True),
+    ):
+        answer = next(plan).block(fs.client)
+        fs.rm_file(f"{bucket}/a")
+        with pytest.raises(StopIteration):
+            plan.send(answer)
+        assert not fs.exists(f"{bucket}/a")
+        fs.pipe_file(f"{bucket}/a", b"a")
+
+
+def test_listings_are_kept_and_forgotten_by_many_threads(
+    fs: WirespeedFileSystem, options: dict[str, Any], bucket: str
+) -> None:
+    brief = WirespeedFileSystem(**options, listings_expiry_time=1e-5, skip_instance_cache=True)
+    entries = [{"name": f"{bucket}/d/k", "type": "file", "size": 1}]
+
+    def work(_: int) -> None:
+        for _ in range(2000):
+            brief._remember(f"{bucket}/d", entries, brief._writes)
+            brief._in_cache(f"{bucket}/d/k")
+            brief._forget([f"{bucket}/d/k"], below=True)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+
+def test_of_an_object_and_a_directory_of_one_name_the_object_is_told(
+    origin: servers.Server, options_of: Any
+) -> None:
+    fs = WirespeedFileSystem(**options_of(origin), skip_instance_cache=True)
+    bucket = f"b-{uuid.uuid4().hex[:16]}"
+    fs.mkdir(bucket)
+    fs.pipe({f"{bucket}/d": b"object", f"{bucket}/d/k": b"k"})
+    for _ in range(2):
+        assert fs.info(f"{bucket}/d")["type"] == "file"
+        assert fs.isfile(f"{bucket}/d")
+        fs.ls(bucket)
+    fs.rm(bucket, recursive=True)

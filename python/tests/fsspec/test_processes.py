@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import signal
 import threading
+import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+import servers
 
 from wirespeed.fsspec import WirespeedFileSystem
 
@@ -160,3 +165,36 @@ def test_files_are_read_and_written_by_coroutines(options: dict[str, Any], bucke
             raise RuntimeError("halfway")
 
     asyncio.run(main())
+
+
+def test_ctrl_c_ends_many_copies_soon(origin: servers.Server, options_of: Any) -> None:
+    fs = WirespeedFileSystem(**options_of(origin), skip_instance_cache=True)
+    bucket = f"b-{uuid.uuid4().hex[:16]}"
+    fs.mkdir(bucket)
+    fs.pipe({f"{bucket}/d/{number:02}": b"x" for number in range(64)})
+    slow = {"action": "delay:3000", "verb": "copy", "bucket": bucket}
+    try:
+        with origin.misbehaving(slow):
+            threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+            began = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                fs.mv(f"{bucket}/d", f"{bucket}/t", recursive=True)
+            assert time.monotonic() - began < 2
+        assert len(fs.find(f"{bucket}/d")) == 64
+    finally:
+        fs.rm(bucket, recursive=True)
+
+
+def test_a_bucket_that_may_not_be_listed_is_there_for_a_directory(
+    origin: servers.Server, options_of: Any
+) -> None:
+    fs = WirespeedFileSystem(**options_of(origin), skip_instance_cache=True)
+    bucket = f"b-{uuid.uuid4().hex[:16]}"
+    fs.mkdir(bucket)
+    fs.invalidate_cache()
+    fault = {"action": "error:403:AccessDenied", "verb": "list", "bucket": bucket}
+    with origin.misbehaving(fault):
+        fs.makedirs(f"{bucket}/d", exist_ok=True)
+        with pytest.raises(PermissionError):
+            fs.mkdir(bucket)
+    fs.rm(bucket, recursive=True)

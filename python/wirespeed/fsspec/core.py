@@ -20,6 +20,8 @@ nothing.
 from __future__ import annotations
 
 import asyncio
+import os
+import threading
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
@@ -36,6 +38,15 @@ from .secrets import plain, refuse, veiled
 LISTINGS_EXPIRY_SECONDS = 60.0
 _SCHEMES = ("wirespeed", "s3", "s3a")
 _VERSION = "?versionId="
+
+
+# Around every use of a cache of listings, which fsspec's alone does not bear from many threads. Held
+# over a fork, so that no child finds it taken.
+_CACHES = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_CACHES.acquire, after_in_parent=_CACHES.release, after_in_child=_CACHES.release
+    )
 
 
 class Place(NamedTuple):
@@ -106,6 +117,8 @@ class Core(AsyncFileSystem):
         self.version_aware = self.options.version_aware
         self.client = Client(**self.options.client)
         self._buckets: set[str] = set()
+        # How often something was written, or forgotten.
+        self._writes = 0
 
     # ------------------------------------------------------------------ what fsspec keeps of us
 
@@ -209,8 +222,10 @@ class Core(AsyncFileSystem):
         """Forgets what is known at, above and below ``path``; of everything without one. What is
         asked for next comes from the server."""
         if path is None:
-            self.dircache.clear()
-            self._buckets.clear()
+            with _CACHES:
+                self._writes += 1
+                self.dircache.clear()
+                self._buckets.clear()
         else:
             self._forget([self._strip_protocol(path)], below=True)
         super().invalidate_cache(path)
@@ -218,29 +233,52 @@ class Core(AsyncFileSystem):
     def _forget(self, paths: Iterable[str], *, below: bool = False) -> None:
         """Takes out of the cache the listings that a write at one of the paths can have changed:
         at and above each, and those below where a whole directory is concerned."""
-        if not len(self.dircache):
-            return
-        stale: set[str] = set()
-        for path in paths:
-            path = path.rstrip("/")
-            if below:
-                stale.update(known for known in self.dircache if known.startswith(path + "/"))
-            while path and path not in stale:
-                stale.add(path)
-                path = path.rpartition("/")[0]
-        for path in stale:
-            self.dircache.pop(path, None)
+        with _CACHES:
+            self._writes += 1
+            if not len(self.dircache):
+                return
+            stale: set[str] = set()
+            for path in paths:
+                path = path.rstrip("/")
+                if below:
+                    stale.update(known for known in self.dircache if known.startswith(path + "/"))
+                while path and path not in stale:
+                    stale.add(path)
+                    path = path.rpartition("/")[0]
+            for path in stale:
+                self.dircache.pop(path, None)
+
+    def _forget_buckets(self) -> None:
+        """Takes the listing of buckets out of the cache."""
+        with _CACHES:
+            self._writes += 1
+            self.dircache.pop("", None)
+
+    def _remember(self, path: str, entries: list[Info], since: int) -> None:
+        """Keeps a listing, unless something was written (`_writes`) since it began. An empty one
+        would say that something is not there, and is not kept."""
+        with _CACHES:
+            if entries and self._writes == since:
+                self.dircache[path] = entries
+
+    def _known(self, path: str) -> list[Info] | None:
+        """The listing of a directory, where it is kept."""
+        with _CACHES:
+            try:
+                return self.dircache[path]
+            except KeyError:
+                return None
 
     def _in_cache(self, path: str) -> Info | None:
-        """The entry, where a listing that is kept has it."""
-        try:
-            entries = self._ls_from_cache(path)
-        except FileNotFoundError:
-            return None
-        for entry in entries or ():
+        """The entry, where a listing that is kept has it; of an object and a directory of the
+        same name the object's."""
+        found: Info | None = None
+        for entry in self._known(path.rpartition("/")[0]) or ():
             if entry["name"].rstrip("/") == path:
-                return entry
-        return None
+                if entry["type"] == "file":
+                    return entry
+                found = entry
+        return found
 
 
 def _remade(cls: type[Core], options: dict[str, Any]) -> Core:

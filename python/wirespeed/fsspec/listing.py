@@ -140,24 +140,28 @@ class Listing(Core):
         return len(page) > 0
 
     def _plan_list_buckets(self, refresh: bool = False) -> Plan[list[Info]]:
-        if not refresh and "" in self.dircache:
-            return self.dircache[""]
+        known = None if refresh else self._known("")
+        if known is not None:
+            return known
+        since = self._writes
         found = yield Call(lambda client: client.list_buckets())
         entries = sorted((describe.of_bucket(one) for one in found), key=lambda one: one["name"])
-        self.dircache[""] = entries
+        self._remember("", entries, since)
         return entries
 
     def _plan_entries(self, path: str, refresh: bool, versions: bool) -> Plan[list[Info]]:
         if not path:
             return (yield from self._plan_list_buckets(refresh))
         place = self._place(path)
-        if not refresh and not versions and path in self.dircache:
-            return self.dircache[path]
+        known = None if refresh or versions else self._known(path)
+        if known is not None:
+            return known
+        since = self._writes
         base = f"{place.key}/" if place.key else ""
         entries = yield from self._plan_level(place.bucket, base, versions=versions)
         if entries or not place.key:
             if not versions:
-                self.dircache[path] = entries
+                self._remember(path, entries, since)
             return entries
         try:
             return [(yield from self._plan_head(place))]
@@ -273,8 +277,9 @@ class Listing(Core):
         if place.version_id:
             return False
         if place.key:
-            if self.dircache.get(path):
-                return any(entry["name"] != path for entry in self.dircache[path])
+            listed = self._known(path)
+            if listed:
+                return any(entry["name"] != path for entry in listed)
             known = self._in_cache(path)
             if known is not None:
                 return known["type"] == "directory"
@@ -380,10 +385,11 @@ class Listing(Core):
         if place.version_id:
             return {path: (yield from self._plan_info(path))}
         base = f"{place.key}/" if place.key else ""
+        since = self._writes
         if maxdepth == 1:
             level = yield from self._plan_level(place.bucket, base, prefix)
             if not prefix:
-                self.dircache[path] = level
+                self._remember(path, level, since)
             found = {one["name"]: one for one in level if withdirs or one["type"] == "file"}
             anything = bool(level)
         else:
@@ -392,7 +398,7 @@ class Listing(Core):
             found = {one: tree.info(one) if detail else tree.kind(one) for one in paths}
             anything = bool(tree)
             if detail and maxdepth is None and not prefix:
-                self._keep(path, tree, found)
+                self._keep(path, tree, found, since)
         if not prefix:
             if anything and withdirs:
                 return {path: describe.of_directory(path), **found}
@@ -404,7 +410,7 @@ class Listing(Core):
                 return {path: entry} if withdirs or entry["type"] == "file" else {}
         return found
 
-    def _keep(self, path: str, tree: Tree, found: dict[str, Info]) -> None:
+    def _keep(self, path: str, tree: Tree, found: dict[str, Info], since: int) -> None:
         """Puts a whole tree into the cache, as listings of each directory in it."""
         if not self.dircache.use_listings_cache:
             return
@@ -416,7 +422,7 @@ class Listing(Core):
         for name in tree.files:
             levels[name.rpartition("/")[0]].append(found[name])
         for name, level in levels.items():
-            self.dircache[name] = sorted(level, key=lambda entry: entry["name"])
+            self._remember(name, sorted(level, key=lambda entry: entry["name"]), since)
 
     def _plan_find(
         self,

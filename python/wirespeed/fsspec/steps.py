@@ -13,8 +13,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from threading import Thread
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from .. import AsyncClient, Client
@@ -64,22 +65,39 @@ class Together:
         self._steps = steps
 
     def block(self, client: Client) -> list[Any]:
-        def outcome(step: Step) -> Any:
+        if len(self._steps) == 1:
             try:
-                return step.block(client)
+                return [self._steps[0].block(client)]
             except Exception as error:
-                return error
+                return [error]
+        outcomes: list[Any] = [None] * len(self._steps)
+        left = deque(enumerate(self._steps))
 
-        if len(self._steps) < 2:
-            return [outcome(step) for step in self._steps]
-        threads = min(AT_ONCE, len(self._steps))
-        with ThreadPoolExecutor(threads, thread_name_prefix="wirespeed-fsspec") as pool:
-            pending = [pool.submit(outcome, step) for step in self._steps]
-            try:
-                return [one.result() for one in pending]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        def work() -> None:
+            while True:
+                try:
+                    place, step = left.popleft()
+                except IndexError:
+                    return
+                try:
+                    outcomes[place] = step.block(client)
+                except BaseException as error:
+                    outcomes[place] = error
+
+        # Daemons, so that neither Ctrl-C nor the end of the process after it has to wait for those
+        # that are under way.
+        threads = [
+            Thread(target=work, name="wirespeed-fsspec", daemon=True)
+            for _ in range(min(AT_ONCE, len(self._steps)))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            left.clear()
+        return outcomes
 
     async def wait(self, client: AsyncClient) -> list[Any]:
         room = asyncio.Semaphore(AT_ONCE)

@@ -40,8 +40,8 @@ _SCHEMES = ("wirespeed", "s3", "s3a")
 _VERSION = "?versionId="
 
 
-# Around every use of a cache of listings, which fsspec's alone does not bear from many threads. Held
-# over a fork, so that no child finds it taken.
+# Around every use of a cache of listings, which by itself does not bear many threads. Held over a
+# fork, so that no child finds it taken.
 _CACHES = threading.RLock()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

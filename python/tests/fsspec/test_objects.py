@@ -325,6 +325,9 @@ def test_a_move_takes_markers_and_the_object_of_the_directorys_name_along(
         keys = fs.client.list("", bucket="mv-from").keys()
         assert sorted(keys) == ["t", "t/a", "t/marker/"]
         assert fs.cat("mv-from", recursive=True) == {"mv-from/t": b"same", "mv-from/t/a": b"a"}
+        fs.mv("mv-from/t/", "mv-from", recursive=True)
+        assert fs.find("mv-from") == ["mv-from/a", "mv-from/t"]
+        fs.mv("mv-from/a", "mv-from/t/a")
         fs.mv("mv-from", "mv-to/x", recursive=True)
         assert fs.exists("mv-from", refresh=True)
         assert fs.find("mv-from") == []

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from glob import has_magic
 from typing import Any
 
-from ..errors import ConflictError, PreconditionError
+from ..errors import ConflictError, PreconditionError, WirespeedError
 from .buckets import Buckets
 from .core import Place, said_version
 from .info import Info
@@ -310,8 +310,10 @@ class Objects(Buckets):
         listing = self._list(bucket, "", versions=True)
         try:
             page = yield Call(lambda client: listing(client).table())
-        except PermissionError:
-            return  # who may not see versions finds out when the bucket is deleted
+        except WirespeedError as error:
+            if error.status not in (400, 403, 405, 501):
+                raise
+            return  # who can't see versions finds out when the bucket is deleted
         for one in page:
             if one.is_delete_marker or one.version_id not in (None, "", "null"):
                 raise OSError(

@@ -189,7 +189,8 @@ class OnServer(Objects):
 
     def _plan_moves(self, path1: str, path2: str) -> Plan[list[tuple[Place, Place]]]:
         """Which keys go where when a directory or a bucket is moved: all below it, those that
-        stand for directories too, and the object of its own name."""
+        stand for directories too, and unless the path ends in a slash the object of its own
+        name."""
         source, target = self._place(path1), self._place(path2)
         if not target.bucket or target.version_id:
             raise ValueError(f"{path2!r} is nothing to be moved to")
@@ -202,11 +203,15 @@ class OnServer(Objects):
             raise ValueError(f"{path1} can't be moved into itself")
         places: list[tuple[Place, Place]] = []
         for found in (yield from self._plan_below(path1, source, None)):
-            rest = found.key[len(base) :]
-            key = root + rest if base or not root else f"{root}/{rest}"
-            if not key.strip("/") and not root:
-                raise ValueError(f"{found.uri} has no name of its own in {target.bucket}")
-            places.append((found, Place(target.bucket, key if root else key.removeprefix("/"))))
+            if found.key == base:
+                if trailing_sep(path1):
+                    continue  # what is in the directory is meant, and this is beside it
+                key = root
+            else:
+                rest = found.key[len(base) + 1 :] if base else found.key
+                key = f"{root}/{rest}" if root else rest
+            if key:  # what stands for the directory itself has no place at the top of a bucket
+                places.append((found, Place(target.bucket, key)))
         if not places:
             raise FileNotFoundError(f"nothing is there of {path1}")
         return places

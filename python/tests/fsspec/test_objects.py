@@ -409,3 +409,13 @@ def test_a_copy_keeps_how_its_source_is_described(
         "said": ("text/html", {"e": "f"}),
         "moved": ("text/csv", {"a": "b"}),
     }
+
+
+def test_the_objects_that_a_pattern_matches_are_not_looked_for_again(
+    fs: WirespeedFileSystem, bucket: str, requests: Any
+) -> None:
+    fs.pipe({f"{bucket}/d/{number}": b"x" for number in range(20)})
+    with requests:
+        fs.rm(f"{bucket}/d/*", recursive=True)
+    assert requests.sent == 2
+    assert fs.find(bucket) == []

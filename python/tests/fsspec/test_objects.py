@@ -312,7 +312,7 @@ def test_a_move_deletes_what_it_copied_and_nothing_else(
         fs.mv(f"{bucket}/nothing", f"{bucket}/x", recursive=True)
 
 
-def test_a_move_takes_markers_and_the_object_of_the_directorys_name_along(
+def test_a_move_takes_markers_and_the_object_of_the_directory_name_along(
     origin: servers.Server, options_of: Any
 ) -> None:
     fs = WirespeedFileSystem(**options_of(origin), skip_instance_cache=True)

@@ -1,7 +1,8 @@
-"""The examples of the Python chapters run, in their order, against a server."""
+"""The examples of the Python chapters and of the README run, in order, against a server."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -9,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import servers
 
+README = Path(__file__).parents[2] / "README.md"
 CHAPTERS = Path(__file__).parents[2] / "docs" / "python"
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def examples(chapter: Path) -> str:
-    """The chapter's code as one program whose lines are where they are in the chapter."""
-    text = chapter.read_text()
+def examples(text: str) -> str:
+    """A text's code as one program whose lines are where they are in the text."""
     lines = [""] * text.count("\n")
     for block in BLOCK.finditer(text):
         first = text.count("\n", 0, block.start(1))
@@ -33,9 +35,39 @@ def test_the_examples_of_a_chapter_run(
         pytest.importorskip("fsspec")
     if "bucket" not in (bucket["Name"] for bucket in s3.list_buckets()["Buckets"]):
         s3.create_bucket(Bucket="bucket")
-    code = examples(CHAPTERS / f"{name}.md")
+    code = examples((CHAPTERS / f"{name}.md").read_text())
     assert "assert " in code
-    program = tmp_path / f"{name}.py"
+    run(code, environment, tmp_path)
+
+
+def test_the_tour_of_the_readme_runs(tmp_path: Path) -> None:
+    pytest.importorskip("numpy")
+    pytest.importorskip("pandas")
+    tour = README.read_text().partition("### From Python\n")[2].partition("\n### ")[0]
+    code = examples(tour)
+    assert "wirespeed.get_many(" in code
+    # The buckets of the tour's server, with less in them.
+    data = ("data=objects:100,size:4KiB,prefix:data/", "data=object:large,size:32MiB")
+    flags = ("--bucket", "scratch", "--synthetic", data[0], "--synthetic", data[1])
+    with servers.origin(tmp_path, flags=flags) as server:
+        keys = {
+            "AWS_ENDPOINT_URL": server.endpoint,
+            "AWS_REGION": servers.REGION,
+            "AWS_ACCESS_KEY_ID": server.access_key,
+            "AWS_SECRET_ACCESS_KEY": server.secret_key,
+        }
+        run(
+            code + "assert len(parts) == 100\nassert len(data) == 32 << 20\n",
+            os.environ | keys,
+            tmp_path,
+        )
+        written = server.boto3().get_object(Bucket="scratch", Key="table.csv")["Body"].read()
+    assert written == b",a\n0,1\n1,2\n"
+
+
+def run(code: str, environment: dict[str, str], folder: Path) -> None:
+    """Runs it in a process of its own."""
+    program = folder / "example.py"
     program.write_text(code)
     done = subprocess.run(
         [sys.executable, program], env=environment, capture_output=True, text=True, timeout=60

@@ -79,9 +79,10 @@ pub(crate) fn wait<T: Send + 'static>(
     future: impl Future<Output = Result<T>> + Send + 'static,
     watch: &mut Option<Watch>,
 ) -> PyResult<T> {
-    wait_lending(py, live, future, watch, Lending::default())
+    wait_lending(py, live, Box::pin(future), watch, Lending::default())
 }
 
+/// `future` is small: the engine's are boxed by whoever calls.
 fn wait_lending<T: Send + 'static>(
     py: Python<'_>,
     live: &Arc<Live>,
@@ -99,7 +100,7 @@ fn wait_lending<T: Send + 'static>(
     logging::follow(py)?;
     let (sender, mut receiver) = sync_channel(1);
     let stopping = live.stopping(threads);
-    let task = threads.spawn(stopping, deliver(Box::pin(future), sender));
+    let task = threads.spawn(stopping, deliver(future, sender));
     let look_up = |watch: &mut Option<Watch>| -> PyResult<()> {
         py.check_signals()?;
         logging::pass_on(py)?;

@@ -55,7 +55,7 @@ demo: release limit release-extension ## build, start the server, move data, pri
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.demo
 
 .PHONY: bench
-bench: release drivers environments instructions .venv/.stamp ## run the benchmarks and write their records
+bench: release drivers environments awscli $(GO_BINS) instructions .venv/.stamp ## run the benchmarks and write their records
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.figures
 
 .PHONY: test
@@ -125,7 +125,7 @@ conformance: | need-rust ## check an S3 store: ENDPOINT=URL BUCKET=NAME [ARGS=--
 	cargo run --locked --release --package wirespeed-conformance -- \
 	    $(if $(ENDPOINT),--endpoint-url '$(ENDPOINT)') --bucket '$(BUCKET)' $(ARGS)
 
-FUZZ_TARGETS  := response_head chunked list xml checksum_headers
+FUZZ_TARGETS  := response_head chunked list xml checksum_headers resume_file
 # libFuzzer's view of which branches were taken, by flags that the stable compiler has as well.
 FUZZ_COVERAGE := -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
@@ -177,6 +177,13 @@ environments: .venv/.stamp | need-rust
 	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) \
 	    --out $(CARGO_TARGET_DIR)/bench-wheel --interpreter $(PYTHON)
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.environments --wheel $(CARGO_TARGET_DIR)/bench-wheel/*.whl
+
+# AWS CLI 2, for the rows of whole commands; where it can't be had, the reason is printed and its turns are left out.
+.PHONY: awscli
+awscli: .tools/awscli/.stamp
+.tools/awscli/.stamp: tools/awscli.sh tools/awscli-requirements.txt tools/private_apt.sh tools/missing.sh
+	tools/awscli.sh .tools/awscli
+	touch $@
 
 # ---------------------------------------------------------------- tests
 

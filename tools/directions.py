@@ -50,8 +50,15 @@ OUTSIDE = {
 }
 # crate -> crates that it must not need to build (its tests may start them).
 CRATES = {
-    "wirespeed": {"wirespeed-cli", "wirespeed-local", "wirespeed-origin", "wirespeed-conformance"},
-    "wirespeed-local": {"wirespeed", "wirespeed-cli", "wirespeed-origin"},
+    "wirespeed": {
+        "wirespeed-bulk",
+        "wirespeed-cli",
+        "wirespeed-local",
+        "wirespeed-origin",
+        "wirespeed-conformance",
+    },
+    "wirespeed-local": {"wirespeed", "wirespeed-bulk", "wirespeed-cli", "wirespeed-origin"},
+    "wirespeed-bulk": {"wirespeed-cli", "wirespeed-origin", "wirespeed-conformance"},
     "wirespeed-cli": {"wirespeed-origin", "wirespeed-conformance"},
     "wirespeed-conformance": {"wirespeed-cli", "wirespeed-origin"},
     "wirespeed-python": {"wirespeed-cli", "wirespeed-origin"},

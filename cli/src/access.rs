@@ -24,6 +24,13 @@ impl Access {
         }
         builder
     }
+
+    /// The flags again, as words of a command.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let payer = self.request_payer.as_ref().map(|payer| format!("--request-payer={payer}"));
+        let owner = self.expected_bucket_owner.as_ref().map(|owner| format!("--expected-bucket-owner={owner}"));
+        payer.into_iter().chain(owner).collect()
+    }
 }
 
 pub(crate) fn account(text: &str) -> Result<String, String> {
@@ -53,6 +60,17 @@ macro_rules! has_access {
             }
         }
     )+};
+}
+
+// A request as it is written has no methods for this.
+impl HasAccess for wirespeed::Raw {
+    fn payer(self) -> Self {
+        self.header("x-amz-request-payer", "requester")
+    }
+
+    fn owner(self, account: &str) -> Self {
+        self.header("x-amz-expected-bucket-owner", account)
+    }
 }
 
 has_access!(AbortUpload, Delete, DeleteMany, Get, GetMany, Head, List, ListUploads, PutOptions);

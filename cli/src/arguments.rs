@@ -3,19 +3,24 @@
 //! The derive below is the one definition that serves parsing, `--help`, the manual and the completions:
 //! `Cli::command()` hands it out whole.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
 
+use crate::bulk::run_flags::{RunFlags, TreeFlags};
 use crate::checksum_flags::ChecksumFlags;
-use crate::{bench, cat, completions, cp, ls, manual, mb, pipe, presign, rb, rm, stat, uploads};
+use crate::{
+    bench, cat, completions, cp, diff, du, find, ls, manual, mb, mv, pipe, plan, presign, rb, rm, run, run_shard, stat,
+    sync, tree, uploads,
+};
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0    all done
-  1    some items failed or were refused, the rest was done; `ls`: nothing found
+  1    some items failed or were refused, the rest was done; `ls`, `find` and the like: nothing found
   2    the command line or the configuration makes no sense
   3    the operation failed as a whole: no such bucket or key, denied, unreachable, disk full
+  4    another run holds the file that --lock names; nothing was done
   130  interrupted by Ctrl-C (143: by SIGTERM); no half file is left
 
 Credentials come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, from a profile (--profile,
@@ -25,6 +30,7 @@ Examples:
   wirespeed ls s3://bucket/photos/
   wirespeed cp --recursive s3://bucket/photos ./photos
   wirespeed cp backup.tar s3://bucket/backups/
+  wirespeed sync ./site s3://bucket/site --delete
   wirespeed --endpoint-url http://localhost:9000 mb s3://bucket
   wirespeed bench get s3://bucket/big.bin --sink memory --rounds 20";
 
@@ -92,18 +98,38 @@ pub(crate) struct Global {
     pub(crate) verbose: u8,
 }
 
+impl Global {
+    /// Whether any of them is about how the service is reached, and not about what is printed.
+    pub(crate) fn is_about_client(&self) -> bool {
+        let Global { endpoint_url, region, profile, ca_bundle, no_verify_ssl, dualstack, use_fips, .. } = self;
+        let Global { no_sign_request, unsigned_payload, concurrency, part_size, memory, set, verbose, .. } = self;
+        [endpoint_url, region, profile, part_size, memory].into_iter().any(Option::is_some)
+            || (ca_bundle.is_some() || concurrency.is_some() || !set.is_empty() || *verbose > 0)
+            || [no_verify_ssl, dualstack, use_fips, no_sign_request, unsigned_payload].into_iter().any(|flag| *flag)
+    }
+}
+
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Ls(ls::Arguments),
+    Diff(diff::Arguments),
+    Du(du::Arguments),
+    Tree(tree::Arguments),
+    Find(find::Arguments),
     // Its flags are many, and there is one of it.
     Cp(Box<cp::Arguments>),
+    Mv(Box<mv::Arguments>),
+    Sync(Box<sync::Arguments>),
     Pipe(Box<pipe::Arguments>),
     Cat(cat::Arguments),
     Rm(rm::Arguments),
     Stat(stat::Arguments),
     Presign(presign::Arguments),
     Uploads(uploads::Arguments),
+    Run(run::Arguments),
+    Plan(Box<plan::Arguments>),
+    RunShard(run_shard::Arguments),
     Mb(mb::Arguments),
     Rb(rb::Arguments),
     Bench(bench::Arguments),
@@ -113,13 +139,65 @@ pub(crate) enum Command {
 
 impl Command {
     /// The settings of the engine that the verb's own flags stand for.
-    pub(crate) fn settings(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub(crate) fn settings(&self) -> Vec<(&'static str, &str)> {
         let checksum = match self {
-            Command::Cp(arguments) => Some(&arguments.checksum),
-            Command::Pipe(arguments) => Some(&arguments.checksum),
+            Command::Cp(arguments) => Some(arguments.copying.checksum.clone()),
+            Command::Mv(arguments) => Some(arguments.copying.checksum.clone()),
+            Command::Sync(arguments) => Some(arguments.checksums.plain()),
+            Command::Pipe(arguments) => Some(arguments.checksum.clone()),
             _ => None,
         };
-        checksum.into_iter().flat_map(ChecksumFlags::settings)
+        let checksum = checksum.unwrap_or_else(ChecksumFlags::default);
+        let mut settings: Vec<(&'static str, &str)> = checksum.settings().collect();
+        settings.extend(self.run_flags().into_iter().flat_map(RunFlags::settings));
+        settings
+    }
+
+    /// Whether standard error shows progress: always, never, or where it is a terminal.
+    pub(crate) fn progress(&self) -> Option<bool> {
+        self.run_flags().and_then(RunFlags::progress)
+    }
+
+    /// Whether a table of the requests is printed at the end.
+    pub(crate) fn wants_request_table(&self) -> bool {
+        self.run_flags().is_some_and(|flags| flags.stat)
+    }
+
+    /// The file in which what is half done is named, so that it stays when the command is stopped.
+    pub(crate) fn state(&self) -> Option<&Path> {
+        self.tree_flags().and_then(|flags| flags.state.as_deref())
+    }
+
+    fn run_flags(&self) -> Option<&RunFlags> {
+        match self {
+            Command::Cp(arguments) => Some(&arguments.copying.run),
+            Command::Mv(arguments) => Some(&arguments.copying.run),
+            Command::Sync(arguments) => Some(&arguments.run),
+            Command::Rm(arguments) => Some(&arguments.run),
+            _ => None,
+        }
+    }
+
+    fn tree_flags(&self) -> Option<&TreeFlags> {
+        match self {
+            Command::Cp(arguments) => Some(&arguments.copying.tree),
+            Command::Mv(arguments) => Some(&arguments.copying.tree),
+            Command::Sync(arguments) => Some(&arguments.tree),
+            _ => None,
+        }
+    }
+
+    /// Whether it reads standard input.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        match self {
+            Command::Cp(arguments) => arguments.reads_stdin(),
+            Command::Mv(arguments) => arguments.reads_stdin(),
+            Command::Sync(arguments) => arguments.reads_stdin(),
+            Command::Pipe(_) => true,
+            Command::Plan(arguments) => arguments.reads_stdin(),
+            Command::RunShard(arguments) => arguments.reads_stdin(),
+            _ => false,
+        }
     }
 }
 

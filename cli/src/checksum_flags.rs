@@ -1,4 +1,5 @@
-//! Flags about checksums on `cp` and `pipe`: the engine has them on, so these choose another or turn them off.
+//! Flags about checksums on what transfers: the engine has them on, so these choose another or turn them off. `sync` has
+//! the same under other names, because its `--checksum` says how to compare.
 
 use clap::{Args, ValueEnum};
 
@@ -11,6 +12,24 @@ pub(crate) struct ChecksumFlags {
     /// Whether a download is held against the object's checksum [default: ENABLED]
     #[arg(long, value_name = "MODE", value_parser = ["ENABLED", "DISABLED"])]
     checksum_mode: Option<String>,
+}
+
+/// The same for `sync`.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct SyncChecksumFlags {
+    /// Checksum that uploads carry; NONE also leaves downloads unchecked [default: CRC64NVME]
+    #[arg(long, value_name = "ALGORITHM", ignore_case = true)]
+    checksum_algorithm: Option<Checksum>,
+    /// Whether a download is held against the object's checksum [default: ENABLED]
+    #[arg(long, value_name = "MODE", value_parser = ["ENABLED", "DISABLED"])]
+    checksum_mode: Option<String>,
+}
+
+impl SyncChecksumFlags {
+    /// As the other verbs have them.
+    pub(crate) fn plain(&self) -> ChecksumFlags {
+        ChecksumFlags { checksum: self.checksum_algorithm, checksum_mode: self.checksum_mode.clone() }
+    }
 }
 
 /// The checksums that an upload can carry.
@@ -31,7 +50,7 @@ impl ChecksumFlags {
     }
 
     /// The settings that they stand for.
-    pub(crate) fn settings(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+    pub(crate) fn settings(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         let algorithm = self.checksum.map(|checksum| match checksum {
             Checksum::Crc64Nvme => "crc64nvme",
             Checksum::Crc32 => "crc32",

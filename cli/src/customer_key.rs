@@ -34,6 +34,11 @@ impl FromStr for KeyText {
 }
 
 impl KeyText {
+    /// The file that holds it, as it was named; none where the key itself was given.
+    fn file(&self) -> Option<&str> {
+        Some(self.0.as_str()).filter(|text| text.starts_with("fileb://") || text.starts_with("file://"))
+    }
+
     /// The key itself: 32 characters as they stand, the base64 of 32 bytes, or a file of 32 bytes.
     fn read(&self, flag: &str) -> Result<SseCustomerKey, Failure> {
         let file = self.0.strip_prefix("fileb://").or_else(|| self.0.strip_prefix("file://"));
@@ -102,6 +107,11 @@ impl CustomerKey {
         Algorithm::check(self.sse_c, "--sse-c")?;
         self.sse_c_key.as_ref().map(|key| key.read("--sse-c-key")).transpose()
     }
+
+    /// The flags again, as words of a command. A key that was given itself is left out: it is nobody else's to read.
+    pub(crate) fn words(&self) -> Vec<String> {
+        words("--sse-c", self.sse_c_key.as_ref())
+    }
 }
 
 /// The key of the object that a copy on the server reads.
@@ -126,6 +136,18 @@ impl CopySourceKey {
     pub(crate) fn read(&self) -> Result<Option<SseCustomerKey>, Failure> {
         Algorithm::check(self.sse_c_copy_source, "--sse-c-copy-source")?;
         self.sse_c_copy_source_key.as_ref().map(|key| key.read("--sse-c-copy-source-key")).transpose()
+    }
+
+    /// As [`CustomerKey::words`].
+    pub(crate) fn words(&self) -> Vec<String> {
+        words("--sse-c-copy-source", self.sse_c_copy_source_key.as_ref())
+    }
+}
+
+fn words(flag: &str, key: Option<&KeyText>) -> Vec<String> {
+    match key.and_then(KeyText::file) {
+        Some(file) => vec![format!("{flag}=AES256"), format!("{flag}-key"), file.to_owned()],
+        None => Vec::new(),
     }
 }
 

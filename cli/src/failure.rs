@@ -10,18 +10,22 @@ use std::{fmt, io};
 use serde::Serialize;
 use wirespeed::ErrorKind;
 
+use crate::quoting::quoted;
+
 /// How a command ended; the number is the process's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
     /// All done.
     Done = 0,
-    /// Some items failed or were refused (or `ls` found nothing), the rest was done.
+    /// Some items failed or were refused (or a listing found nothing), the rest was done.
     Partial = 1,
     /// The command line or the configuration makes no sense: nothing was tried.
     Usage = 2,
     /// The operation failed as a whole.
     Failed = 3,
+    /// Another run holds the lock: nothing was done.
+    Locked = 4,
     /// Ctrl-C (SIGINT).
     Interrupted = 130,
     /// SIGTERM.
@@ -41,6 +45,10 @@ pub(crate) enum Failure {
     Rejected { what: String, bucket: String, key: String, code: String },
     /// A key or file that is not transferred because it cannot be done safely or at all.
     Refused(String),
+    /// Another run is at it already.
+    Locked(String),
+    /// A pattern that matches no key.
+    NothingFound(String),
     /// Work that the engine took and never answered for: a task of it ended in a panic.
     Lost(String),
     /// A multipart upload that is left behind, and how to remove it.
@@ -79,8 +87,9 @@ impl Failure {
             // With a status it is the server that would not have it, and so the operation that failed.
             Failure::Engine(error) if error.kind() == ErrorKind::Config && error.status().is_none() => Exit::Usage,
             Failure::Engine(_) | Failure::Local { .. } | Failure::Rejected { .. } => Exit::Failed,
-            Failure::Lost(_) | Failure::Unfinished { .. } => Exit::Failed,
+            Failure::NothingFound(_) | Failure::Lost(_) | Failure::Unfinished { .. } => Exit::Failed,
             Failure::Refused(_) => Exit::Partial,
+            Failure::Locked(_) => Exit::Locked,
             Failure::StdoutClosed => Exit::Done,
         }
     }
@@ -141,6 +150,8 @@ impl Failure {
             Failure::Usage(_) => record.kind = "usage",
             Failure::Local { .. } => record.kind = "io",
             Failure::Refused(_) => record.kind = "refused",
+            Failure::Locked(_) => record.kind = "locked",
+            Failure::NothingFound(_) => record.kind = "not_found",
             Failure::Lost(_) => record.kind = "lost",
             Failure::StdoutClosed => record.kind = "stdout_closed",
             Failure::Unfinished { bucket, key, upload_id, .. } => {
@@ -176,10 +187,34 @@ impl From<wirespeed::Error> for Failure {
     }
 }
 
+impl From<&wirespeed_bulk::Failure> for Failure {
+    fn from(failure: &wirespeed_bulk::Failure) -> Failure {
+        use wirespeed_bulk::Failure as Bulk;
+        match failure {
+            Bulk::Engine(error) => error.clone().into(),
+            Bulk::Local { doing, path, source } => {
+                let source = match source.raw_os_error() {
+                    Some(code) => io::Error::from_raw_os_error(code),
+                    None => io::Error::new(source.kind(), source.to_string()),
+                };
+                Failure::local(doing, path, source)
+            }
+            Bulk::Rejected { bucket, key, code, .. } => {
+                let (bucket, key, code) = (bucket.clone(), key.clone(), code.clone());
+                Failure::Rejected { what: visible(&failure.to_string()).into_owned(), bucket, key, code }
+            }
+            Bulk::Refused(why) => Failure::Refused(why.clone()),
+            Bulk::Lost(why) => Failure::Lost(why.clone()),
+            other => Failure::Lost(other.to_string()),
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Usage(message) | Failure::Refused(message) | Failure::Lost(message) => f.write_str(message),
+            Failure::Usage(message) | Failure::Refused(message) | Failure::Locked(message) => f.write_str(message),
+            Failure::NothingFound(message) | Failure::Lost(message) => f.write_str(message),
             Failure::Rejected { what, .. } | Failure::Unfinished { what, .. } => f.write_str(what),
             Failure::Engine(error) => {
                 f.write_str(&visible(&error.to_string()))?;
@@ -223,35 +258,15 @@ pub(crate) struct ErrorRecord {
     /// A multipart upload that could not be aborted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) upload_id: Option<String>,
+    /// The line of `run` that it happened in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) line: Option<u64>,
 }
 
 /// The advice on an upload that is still stored: a command to be copied.
 pub(crate) fn how_to_abort(bucket: &str, key: &str, upload_id: &str) -> String {
-    let uri = quoted(&format!("s3://{bucket}/{key}"));
-    format!("remove it with: wirespeed uploads abort {uri} --upload-id {}", quoted(upload_id))
-}
-
-/// The text as one word of a shell.
-fn quoted(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:=+,@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.to_owned();
-    }
-    if !text.chars().any(char::is_control) {
-        return format!("'{}'", text.replace('\'', "'\\''"));
-    }
-    let mut word = "$'".to_owned();
-    for character in text.chars() {
-        match character {
-            '\'' | '\\' => word.extend(['\\', character]),
-            _ if character.is_control() => {
-                let mut bytes = [0; 4];
-                word.extend(character.encode_utf8(&mut bytes).bytes().map(|byte| format!("\\x{byte:02x}")));
-            }
-            _ => word.push(character),
-        }
-    }
-    word + "'"
+    let uri = format!("s3://{bucket}/{key}");
+    format!("remove it with: wirespeed uploads abort {} --upload-id {}", quoted(&uri), quoted(upload_id))
 }
 
 /// The text with control characters spelled out, so that a key can neither break a line nor command the terminal.
@@ -280,7 +295,6 @@ mod tests {
     fn the_command_that_aborts_can_be_copied_into_a_shell() {
         let advice = how_to_abort("b", "a key's", "id-1");
         assert!(advice.ends_with("wirespeed uploads abort 's3://b/a key'\\''s' --upload-id id-1"), "{advice}");
-        assert_eq!(quoted("a\n'\u{1b}"), "$'a\\x0a\\'\\x1b'");
     }
 
     #[test]

@@ -1,40 +1,49 @@
-//! `wirespeed ls`: buckets, one level of a bucket, or all keys under a prefix.
-
-use std::borrow::Cow;
+//! `wirespeed ls`: buckets, one level of a bucket, or all keys under a prefix or that match a pattern.
+//!
+//! Rows go from a page of the listing into the output's buffer; nothing is kept. What is waited for is waited for with
+//! all rows printed.
 
 use clap::Args;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+use futures_util::FutureExt as _;
 use serde::Serialize;
-use wirespeed::{ListedObject, ListedVersion, StorageClass};
+use serde::ser::Serializer;
+use wirespeed::{ListedObject, ListedVersion, Pages, StorageClass};
 
 use crate::access::Access;
 use crate::context::Context;
-use crate::failure::{Exit, Failure, visible};
+use crate::failure::{Exit, Failure};
+use crate::filter_flags::FilterFlags;
+use crate::output::Output;
+use crate::rows::{Clock, SIZE_WIDTH, push_right, push_size, push_visible};
+use crate::selection::{Order, Scope, Selection};
 use crate::units::Size;
 use crate::uri::S3Uri;
+use crate::wildcard::Wildcards;
 
 const EXAMPLES: &str = "\
 Examples:
   wirespeed ls                                     the buckets
   wirespeed ls s3://bucket/photos/                 one level: folders (PRE) and objects
   wirespeed ls s3://bucket/photos/2026             what begins so
+  wirespeed ls 's3://bucket/photos/*.jpg'          what matches, at any depth
+  wirespeed ls -r s3://bucket --newer-than 1d      what was written since yesterday
   wirespeed ls --recursive --summarize --human-readable s3://bucket
   wirespeed ls --json --recursive s3://bucket      one JSON object a line, keys as they are
+  wirespeed ls -r --unordered s3://bucket          as pages come: the fastest
   wirespeed ls --all-versions s3://bucket/key      with version ids; DELETED for a delete marker";
 
 /// List buckets, or the objects of a bucket
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// s3://bucket[/prefix]; without it the buckets are listed
+    /// s3://bucket[/prefix], or with wildcards; without it the buckets are listed
     #[arg(value_name = "S3_URI", value_parser = Place::parse)]
     uri: Option<Place>,
     /// All keys under the prefix, not one level
     #[arg(long, short)]
     recursive: bool,
     /// Sizes as in 1.5 MiB
-    #[arg(long)]
+    #[arg(long, short = 'H', visible_alias = "humanize")]
     human_readable: bool,
     /// Count objects and bytes at the end
     #[arg(long)]
@@ -42,6 +51,22 @@ pub(crate) struct Arguments {
     /// All versions and delete markers, with their ids
     #[arg(long, requires = "uri")]
     all_versions: bool,
+    /// In the order in which pages come, where keys need no order
+    #[arg(long)]
+    unordered: bool,
+    /// Show storage classes
+    #[arg(long, short = 's')]
+    storage_class: bool,
+    /// Show ETags
+    #[arg(long, short)]
+    etag: bool,
+    /// Nothing but whole addresses: s3://bucket/key
+    #[arg(long, visible_alias = "show-fullpath", conflicts_with_all = ["human_readable", "storage_class", "etag"])]
+    addresses: bool,
+    #[command(flatten)]
+    wildcards: Wildcards,
+    #[command(flatten)]
+    filter: FilterFlags,
     #[command(flatten)]
     access: Access,
 }
@@ -51,7 +76,7 @@ pub(crate) struct Arguments {
 enum Record<'a> {
     Bucket {
         name: &'a str,
-        creation_date: Option<String>,
+        creation_date: Option<Time>,
     },
     Prefix {
         prefix: &'a str,
@@ -59,7 +84,7 @@ enum Record<'a> {
     Object {
         key: &'a str,
         size: u64,
-        last_modified: Option<String>,
+        last_modified: Option<Time>,
         etag: Option<&'a str>,
         storage_class: Option<&'a str>,
     },
@@ -69,7 +94,7 @@ enum Record<'a> {
         is_latest: bool,
         is_delete_marker: bool,
         size: u64,
-        last_modified: Option<String>,
+        last_modified: Option<Time>,
         etag: Option<&'a str>,
         storage_class: Option<&'a str>,
     },
@@ -77,6 +102,15 @@ enum Record<'a> {
         objects: u64,
         bytes: u64,
     },
+}
+
+/// An instant as JSON has it, in UTC.
+pub(crate) struct Time(pub(crate) jiff::Timestamp);
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
 }
 
 /// Runs `ls`.
@@ -105,57 +139,87 @@ impl Place {
 }
 
 async fn buckets(context: &Context<'_>) -> Result<Exit, Failure> {
-    let output = context.output;
-    for bucket in context.client.list_buckets().await? {
-        if output.json() {
-            let creation_date = bucket.creation_date.map(|time| time.to_string());
-            output.record(&Record::Bucket { name: &bucket.name, creation_date })?;
-        } else {
-            output.line(&format!("{} {}", local_time(bucket.creation_date), visible(&bucket.name)))?;
+    let mut clock = Clock::local();
+    let buckets = context.client.list_buckets().await?;
+    context.output.rows(|rows| {
+        for bucket in &buckets {
+            if context.output.json() {
+                let creation_date = bucket.creation_date.map(Time);
+                context.output.push_record(&Record::Bucket { name: &bucket.name, creation_date }, rows);
+                continue;
+            }
+            clock.push(bucket.creation_date, rows);
+            rows.push(b' ');
+            push_visible(&bucket.name, rows);
+            rows.push(b'\n');
         }
-    }
+    })?;
     Ok(Exit::Done)
 }
 
 async fn objects(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) -> Result<Exit, Failure> {
-    let mut list = arguments.access.on(context.client.list(&uri.bucket)).prefix(&uri.key);
-    if !arguments.recursive {
-        list = list.delimiter("/");
-    }
+    let output = context.output;
+    let selection = Selection::new(uri, Scope::Prefix, &arguments.wildcards, &arguments.filter);
+    let whole = arguments.recursive || selection.is_pattern();
+    let order = if arguments.unordered { Order::AsTheyCome } else { Order::ByKey };
+    let level = || selection.list(&context.client, &arguments.access).delimiter("/");
+    let all = || selection.list_all(&context.client, &arguments.access, order);
     // One level is shown by names, a whole tree by keys.
-    let hidden = if arguments.recursive { 0 } else { uri.key.rfind('/').map_or(0, |slash| slash + 1) };
-    let lines = Lines { context, human_readable: arguments.human_readable, hidden };
+    let hidden = if whole { 0 } else { selection.folder().len() };
+    let mut lines = Lines { output, arguments, bucket: &uri.bucket, hidden, clock: Clock::local() };
     let mut seen = Seen::default();
     if arguments.all_versions {
-        let mut pages = list.versions();
-        while let Some(page) = pages.next().await {
-            let page = page?;
-            seen.add(page.prefixes.len(), page.versions.iter().map(|version| version.size));
-            page.prefixes.iter().try_for_each(|prefix| lines.prefix(prefix))?;
-            page.versions.iter().try_for_each(|version| lines.version(version))?;
-            context.output.flush()?;
+        let mut pages = if whole { all().versions() } else { level().versions() };
+        while let Some(page) = next(&mut pages, output).await? {
+            output.rows(|rows| {
+                page.prefixes.iter().for_each(|prefix| lines.prefix(prefix, rows));
+                for version in &page.versions {
+                    if selection.wants(&version.key, version.size, version.last_modified) {
+                        seen.add(version.size);
+                        lines.version(version, rows);
+                    }
+                }
+            })?;
+            seen.prefixes += page.prefixes.len() as u64;
         }
     } else {
-        let mut pages = list.pages();
-        while let Some(page) = pages.next().await {
-            let page = page?;
-            seen.add(page.prefixes.len(), page.objects.iter().map(|object| object.size));
-            page.prefixes.iter().try_for_each(|prefix| lines.prefix(prefix))?;
-            page.objects.iter().try_for_each(|object| lines.object(object))?;
-            context.output.flush()?;
+        let mut pages = if whole { all().pages() } else { level().pages() };
+        while let Some(page) = next(&mut pages, output).await? {
+            output.rows(|rows| {
+                page.prefixes.iter().for_each(|prefix| lines.prefix(prefix, rows));
+                for object in &page.objects {
+                    if selection.wants(&object.key, object.size, object.last_modified) {
+                        seen.add(object.size);
+                        lines.object(object, rows);
+                    }
+                }
+            })?;
+            seen.prefixes += page.prefixes.len() as u64;
         }
     }
     let Seen { prefixes, objects, bytes } = seen;
     if arguments.summarize {
-        if context.output.json() {
-            context.output.record(&Record::Summary { objects, bytes })?;
+        if output.json() {
+            output.record(&Record::Summary { objects, bytes })?;
         } else {
-            let size = size(bytes, arguments.human_readable);
-            context.output.line(&format!("\nTotal Objects: {objects}\n   Total Size: {size}"))?;
+            let size = if arguments.human_readable { Size(bytes).to_string() } else { bytes.to_string() };
+            output.line(&format!("\nTotal Objects: {objects}\n   Total Size: {size}"))?;
         }
     }
     // As `aws s3 ls`: a prefix under which nothing is found can be tested for; an empty bucket is no failure.
-    Ok(if prefixes + objects > 0 || uri.key.is_empty() { Exit::Done } else { Exit::Partial })
+    Ok(if prefixes + objects > 0 || selection.is_bucket() { Exit::Done } else { Exit::Partial })
+}
+
+/// The next page. Where it has to be waited for, all that was printed is seen meanwhile.
+pub(crate) async fn next<P: Send + 'static>(pages: &mut Pages<P>, output: &Output) -> Result<Option<P>, Failure> {
+    let page = match pages.next().now_or_never() {
+        Some(page) => page,
+        None => {
+            output.flush()?;
+            pages.next().await
+        }
+    };
+    Ok(page.transpose()?)
 }
 
 /// What a listing has had so far.
@@ -167,81 +231,111 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, prefixes: usize, sizes: impl Iterator<Item = u64>) {
-        self.prefixes += prefixes as u64;
-        for size in sizes {
-            self.objects += 1;
-            self.bytes += size;
-        }
+    fn add(&mut self, size: u64) {
+        self.objects += 1;
+        self.bytes += size;
     }
 }
 
-/// Prints what is found, a line each.
+/// Prints what is found, a row each.
 struct Lines<'a> {
-    context: &'a Context<'a>,
-    human_readable: bool,
+    output: &'a Output,
+    arguments: &'a Arguments,
+    bucket: &'a str,
     /// How many bytes of each key are not shown.
     hidden: usize,
+    clock: Clock,
 }
 
 impl Lines<'_> {
-    fn prefix(&self, prefix: &str) -> Result<(), Failure> {
-        if self.context.output.json() {
-            return self.context.output.record(&Record::Prefix { prefix });
+    fn prefix(&self, prefix: &str, rows: &mut Vec<u8>) {
+        if self.output.json() {
+            return self.output.push_record(&Record::Prefix { prefix }, rows);
         }
-        self.context.output.line(&format!("{:>30} {}", "PRE", self.name(prefix)))
+        if !self.arguments.addresses {
+            push_right("PRE ", TIME_AND_SIZE + 1, rows);
+        }
+        self.name(prefix, rows);
     }
 
-    fn object(&self, object: &ListedObject) -> Result<(), Failure> {
-        if self.context.output.json() {
-            return self.context.output.record(&record(object));
+    fn object(&mut self, object: &ListedObject, rows: &mut Vec<u8>) {
+        if self.output.json() {
+            return self.output.push_record(&record(object), rows);
         }
-        let (time, size) = (local_time(object.last_modified), size(object.size, self.human_readable));
-        self.context.output.line(&format!("{time} {size:>10} {}", self.name(&object.key)))
+        if !self.arguments.addresses {
+            self.clock.push(object.last_modified, rows);
+            rows.push(b' ');
+            push_size(object.size, self.arguments.human_readable, SIZE_WIDTH, rows);
+            rows.push(b' ');
+            self.details(object.storage_class.as_ref(), object.etag.as_deref(), rows);
+        }
+        self.name(&object.key, rows);
     }
 
-    fn version(&self, version: &ListedVersion) -> Result<(), Failure> {
-        if self.context.output.json() {
-            return self.context.output.record(&Record::Version {
+    fn version(&mut self, version: &ListedVersion, rows: &mut Vec<u8>) {
+        if self.output.json() {
+            let record = Record::Version {
                 key: &version.key,
                 version_id: &version.version_id,
                 is_latest: version.is_latest,
                 is_delete_marker: version.is_delete_marker,
                 size: version.size,
-                last_modified: version.last_modified.map(|time| time.to_string()),
+                last_modified: version.last_modified.map(Time),
                 etag: version.etag.as_deref(),
                 storage_class: version.storage_class.as_ref().map(StorageClass::as_str),
-            });
+            };
+            return self.output.push_record(&record, rows);
         }
-        let size =
-            if version.is_delete_marker { "DELETED".to_owned() } else { size(version.size, self.human_readable) };
-        let (time, id) = (local_time(version.last_modified), visible(&version.version_id));
-        self.context.output.line(&format!("{time} {size:>10} {id} {}", self.name(&version.key)))
+        if !self.arguments.addresses {
+            self.clock.push(version.last_modified, rows);
+            rows.push(b' ');
+            if version.is_delete_marker {
+                push_right("DELETED", SIZE_WIDTH, rows);
+            } else {
+                push_size(version.size, self.arguments.human_readable, SIZE_WIDTH, rows);
+            }
+            rows.push(b' ');
+            push_visible(&version.version_id, rows);
+            rows.push(b' ');
+            self.details(version.storage_class.as_ref(), version.etag.as_deref(), rows);
+        }
+        self.name(&version.key, rows);
     }
 
-    fn name<'k>(&self, key: &'k str) -> Cow<'k, str> {
-        visible(key.get(self.hidden..).unwrap_or(key))
+    /// The columns that were asked for; `-` for what the server does not tell.
+    fn details(&self, class: Option<&StorageClass>, etag: Option<&str>, rows: &mut Vec<u8>) {
+        if self.arguments.storage_class {
+            push_visible(class.map_or("-", StorageClass::as_str), rows);
+            rows.push(b' ');
+        }
+        if self.arguments.etag {
+            push_visible(etag.unwrap_or("-"), rows);
+            rows.push(b' ');
+        }
+    }
+
+    fn name(&self, key: &str, rows: &mut Vec<u8>) {
+        if self.arguments.addresses {
+            rows.extend_from_slice(b"s3://");
+            push_visible(self.bucket, rows);
+            rows.push(b'/');
+            push_visible(key, rows);
+        } else {
+            push_visible(key.get(self.hidden..).unwrap_or(key), rows);
+        }
+        rows.push(b'\n');
     }
 }
+
+/// Columns before a name.
+const TIME_AND_SIZE: usize = 30;
 
 fn record(object: &ListedObject) -> Record<'_> {
     Record::Object {
         key: &object.key,
         size: object.size,
-        last_modified: object.last_modified.map(|time| time.to_string()),
+        last_modified: object.last_modified.map(Time),
         etag: object.etag.as_deref(),
         storage_class: object.storage_class.as_ref().map(StorageClass::as_str),
-    }
-}
-
-fn size(bytes: u64, human_readable: bool) -> String {
-    if human_readable { Size(bytes).to_string() } else { bytes.to_string() }
-}
-
-/// `2026-01-31 12:00:00` in the local zone, 19 columns; blank when the server gave no time.
-pub(crate) fn local_time(time: Option<Timestamp>) -> String {
-    match time {
-        Some(time) => time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        None => " ".repeat(19),
     }
 }

@@ -6,29 +6,47 @@
 mod access;
 mod arguments;
 mod bench;
+mod bulk;
 mod cat;
 mod checksum_flags;
 mod completions;
 mod context;
+mod copy_flags;
 mod cp;
 mod customer_key;
+mod diff;
+mod du;
 mod failure;
+mod filter_flags;
+mod find;
 mod interrupt;
 mod ls;
 mod manual;
 mod mb;
+mod moment;
+mod mv;
 mod output;
 mod pipe;
+mod plan;
 mod presign;
 mod progress;
+mod quoting;
 mod rb;
 mod rm;
+mod rows;
+mod run;
+mod run_shard;
+mod selection;
 mod stat;
+mod sync;
 mod tally;
+mod targets;
 mod trace;
+mod tree;
 mod units;
 mod uploads;
 mod uri;
+mod wildcard;
 mod write_flags;
 
 use std::process;
@@ -56,7 +74,8 @@ fn main() {
             process::exit(answer.exit_code());
         }
     };
-    let output = Output::new(Form { json: cli.global.json, quiet: cli.global.quiet });
+    let progress = cli.command.progress();
+    let output = Output::new(Form { json: cli.global.json, quiet: cli.global.quiet, progress });
     let exit = match &cli.command {
         // What speaks of the program itself needs no client, and so no credentials.
         Command::Completions(arguments) => completions::run(&output, arguments),
@@ -101,10 +120,15 @@ async fn supervise(cli: &Cli, output: &Output, interrupt: Interrupt) -> Result<E
     // First the command's future, with every stream of outcomes in it: that tells the engine's tasks to end. They do so,
     // and start to abort their uploads, when they are polled next; on a runtime of one thread, not before this one waits.
     drop(command);
-    match exit {
-        Ok(Exit::Interrupted) => output.note_always("interrupted; no half file is left"),
-        Ok(Exit::Terminated) => output.note_always("terminated; no half file is left"),
-        _ => {}
+    let how = match exit {
+        Ok(Exit::Interrupted) => Some("interrupted"),
+        Ok(Exit::Terminated) => Some("terminated"),
+        _ => None,
+    };
+    match (how, cli.command.state()) {
+        (Some(how), Some(_)) => output.note_always(&format!("{how}; the same command goes on where it stopped")),
+        (Some(how), None) => output.note_always(&format!("{how}; no half file is left")),
+        (None, _) => {}
     }
     // A job that stops at a failure leaves uploads behind as an interrupted one does; without any this returns at once.
     let settled = context.client.settle(SETTLE_WITHIN).await;
@@ -121,13 +145,22 @@ async fn supervise(cli: &Cli, output: &Output, interrupt: Interrupt) -> Result<E
 async fn run(context: &Context<'_>, command: &Command) -> Result<Exit, Failure> {
     match command {
         Command::Ls(arguments) => ls::run(context, arguments).await,
+        Command::Diff(arguments) => diff::run(context, arguments).await,
+        Command::Du(arguments) => du::run(context, arguments).await,
+        Command::Tree(arguments) => tree::run(context, arguments).await,
+        Command::Find(arguments) => find::run(context, arguments).await,
         Command::Cp(arguments) => cp::run(context, arguments).await,
+        Command::Mv(arguments) => mv::run(context, arguments).await,
+        Command::Sync(arguments) => sync::run(context, arguments).await,
         Command::Pipe(arguments) => pipe::run(context, arguments).await,
         Command::Cat(arguments) => cat::run(context, arguments).await,
         Command::Rm(arguments) => rm::run(context, arguments).await,
         Command::Stat(arguments) => stat::run(context, arguments).await,
         Command::Presign(arguments) => presign::run(context, arguments).await,
         Command::Uploads(arguments) => uploads::run(context, arguments).await,
+        Command::Run(arguments) => run::run(context, arguments).await,
+        Command::Plan(arguments) => plan::run(context, arguments).await,
+        Command::RunShard(arguments) => run_shard::run(context, arguments).await,
         Command::Mb(arguments) => mb::run(context, arguments).await,
         Command::Rb(arguments) => rb::run(context, arguments).await,
         Command::Bench(arguments) => bench::run(context, arguments).await,

@@ -1,24 +1,27 @@
 //! `wirespeed rm`: deletes one object, or all under a prefix while they are still being listed; one version, or all of
-//! them.
-
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+//! them. Deletions go 1,000 to a request.
 
 use clap::Args;
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
-use wirespeed::{DeleteFailure, ListedVersion, Page, Pages, VersionPage};
+use wirespeed_bulk::{Entry, Job, Pattern};
 
 use crate::access::Access;
+use crate::bulk::account::Verb;
+use crate::bulk::ends::place;
+use crate::bulk::run_flags::RunFlags;
+use crate::bulk::{self, Telling};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
+use crate::filter_flags::FilterFlags;
 use crate::tally::{Item, Operation, Tally};
 use crate::uri::S3Uri;
+use crate::wildcard::Wildcards;
 
 const EXAMPLES: &str = "\
 Examples:
   wirespeed rm s3://bucket/key
   wirespeed rm --recursive s3://bucket/photos/2025    all under photos/2025/, not photos/2025-new.jpg
+  wirespeed rm 's3://bucket/logs/2025-*.gz'           all that match
+  wirespeed rm --recursive s3://bucket/tmp --older-than 7d --exclude '*.keep'
   wirespeed rm --recursive --dryrun s3://bucket       what emptying the bucket would delete
   wirespeed rm s3://bucket/key --version-id ID        one version, for good
   wirespeed rm --all-versions s3://bucket/key         all versions and delete markers of a key, for good
@@ -31,7 +34,7 @@ deletion without --version-id or --all-versions hides the object and keeps it.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// s3://bucket/key, or with --recursive s3://bucket[/prefix]
+    /// s3://bucket/key, also with wildcards, or with --recursive s3://bucket[/prefix]
     #[arg(value_name = "S3_URI", value_parser = S3Uri::parse)]
     uri: S3Uri,
     /// Delete every object under the prefix
@@ -43,37 +46,86 @@ pub(crate) struct Arguments {
     /// Delete every version and delete marker, for good
     #[arg(long, conflicts_with = "version_id")]
     all_versions: bool,
-    /// Print what would be done, and do nothing
-    #[arg(long, visible_alias = "dry-run")]
-    dryrun: bool,
+    /// Delete nothing more once so many are deleted
+    #[arg(long, value_name = "NUMBER")]
+    max_delete: Option<u64>,
+    #[command(flatten)]
+    wildcards: Wildcards,
+    #[command(flatten)]
+    filter: FilterFlags,
+    #[command(flatten)]
+    pub(crate) run: RunFlags,
     #[command(flatten)]
     access: Access,
 }
 
-/// Pages of keys (1,000 each, one request) that are deleted at a time.
-const PAGES_AT_A_TIME: usize = 4;
-
 /// Runs `rm`.
 pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
-    let uri = &arguments.uri;
+    bulk::supervised(&arguments.run, remove(context, arguments)).await
+}
+
+async fn remove(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
+    let Arguments { uri, filter, run, .. } = arguments;
     if !arguments.recursive && uri.key.is_empty() {
         return Err(Failure::Usage(format!(
             "`{uri}` is a whole bucket; add --recursive to empty it, or use `wirespeed rb` to remove it"
         )));
     }
-    let mut tally = Tally::start(context.output, Operation::Delete);
-    if arguments.recursive || arguments.all_versions {
-        let source = Source::listed(context, arguments);
-        let stopped = delete_listed(context, arguments, source, &mut tally).await.err();
-        return tally.finish(stopped);
+    let pattern = arguments.wildcards.split(uri);
+    let many = arguments.recursive || arguments.all_versions || pattern.is_some();
+    if !many && !filter.given() && run.failures.is_none() && !run.stat {
+        return one(context, arguments).await;
     }
-    let item = item(uri, &uri.key, arguments.version_id.as_deref());
-    if arguments.dryrun {
+    if pattern.is_some() && arguments.version_id.is_some() {
+        return Err(Failure::Usage("--version-id is of one object; leave out the wildcards, or add --raw".to_owned()));
+    }
+    let (mut wanted, mut alone) = (filter.filter(), None);
+    let prefix = match pattern {
+        Some((prefix, pattern)) => {
+            wanted = wanted.matching(pattern);
+            prefix
+        }
+        None if arguments.recursive => uri.folder(),
+        // Of all that begins with the key, only what ends with it.
+        None if arguments.all_versions => {
+            wanted = wanted.matching(Pattern::new(""));
+            uri.key.clone()
+        }
+        None => {
+            let (folder, name) = uri.key.split_at(uri.key.rfind('/').map_or(0, |slash| slash + 1));
+            alone = Some(Entry { version: arguments.version_id.clone(), ..Entry::named(name) });
+            folder.to_owned()
+        }
+    };
+    let from = place(&context.client, &uri.bucket, &prefix, &arguments.access, None);
+    let mut job = Job::delete(from).filter(wanted).all_versions(arguments.all_versions);
+    if let Some(alone) = alone {
+        job = job.entries([alone]);
+    }
+    if let Some(most) = arguments.max_delete {
+        job = job.max_delete(most);
+    }
+    let missing = if arguments.recursive { uri.with_key(&prefix) } else { uri.clone() };
+    let telling = Telling {
+        verb: Verb::Remove,
+        operation: "delete",
+        missing: &missing.to_string(),
+        words: arguments.access.words(),
+    };
+    bulk::run(context, job, run, telling).await
+}
+
+/// Deletes one object, or one version of it.
+async fn one(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
+    let Arguments { uri, version_id, .. } = arguments;
+    let mut tally = Tally::start(context.output, Operation::Delete);
+    let item = Item { source: uri.to_string(), version_id: version_id.clone(), ..Item::default() };
+    if arguments.run.dryrun {
         tally.would(&item);
         return tally.finish(None);
     }
     let mut delete = arguments.access.on(context.client.delete(&uri.bucket, &uri.key));
-    if let Some(version) = &arguments.version_id {
+    if let Some(version) = version_id {
         delete = delete.version(version);
     }
     match delete.await {
@@ -92,148 +144,11 @@ pub(crate) async fn empty(context: &Context<'_>, uri: &S3Uri) -> Result<Exit, Fa
         recursive: true,
         version_id: None,
         all_versions: false,
-        dryrun: false,
+        max_delete: None,
+        wildcards: Wildcards::default(),
+        filter: FilterFlags::default(),
+        run: RunFlags::default(),
         access: Access::default(),
     };
     run(context, &arguments).await
-}
-
-/// A key, and its version where one is meant.
-type Target = (String, Option<String>);
-
-/// Where what is to be deleted comes from, a page at a time.
-enum Source {
-    Keys(Pages<Page>),
-    /// Of one key alone, or of all.
-    Versions(Pages<VersionPage>, Option<String>),
-}
-
-impl Source {
-    fn listed(context: &Context<'_>, arguments: &Arguments) -> Source {
-        let uri = &arguments.uri;
-        let prefix = if arguments.recursive { uri.folder() } else { uri.key.clone() };
-        let list = arguments.access.on(context.client.list(&uri.bucket)).prefix(prefix);
-        if arguments.all_versions {
-            Source::Versions(list.versions(), (!arguments.recursive).then(|| uri.key.clone()))
-        } else {
-            Source::Keys(list.pages())
-        }
-    }
-
-    /// The next page; none at the end. Cancelling the wait loses nothing.
-    async fn next(&mut self) -> Option<wirespeed::Result<Vec<Target>>> {
-        match self {
-            Source::Keys(pages) => {
-                let page = pages.next().await?;
-                Some(page.map(|page| page.objects.into_iter().map(|object| (object.key, None)).collect()))
-            }
-            Source::Versions(pages, only) => {
-                let page = pages.next().await?;
-                let meant = |version: &ListedVersion| only.as_ref().is_none_or(|only| version.key == *only);
-                let target = |version: ListedVersion| (version.key, Some(version.version_id));
-                Some(page.map(|page| page.versions.into_iter().filter(meant).map(target).collect()))
-            }
-        }
-    }
-}
-
-async fn delete_listed(
-    context: &Context<'_>,
-    arguments: &Arguments,
-    mut source: Source,
-    tally: &mut Tally<'_>,
-) -> Result<(), Failure> {
-    let uri = &arguments.uri;
-    let mut listed = false;
-    let mut running = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            page = source.next(), if !listed && running.len() < PAGES_AT_A_TIME => match page {
-                Some(page) => {
-                    let targets = page?;
-                    if arguments.dryrun {
-                        targets.iter().for_each(|(key, version)| tally.would(&item(uri, key, version.as_deref())));
-                    } else if !targets.is_empty() {
-                        running.push(async {
-                            let result = delete(context, arguments, targets.clone()).await;
-                            (targets, result)
-                        });
-                    }
-                }
-                None => listed = true,
-            },
-            Some((targets, result)) = running.next(), if !running.is_empty() => {
-                account(uri, targets, result?, tally)?;
-            }
-            else => return Ok(()),
-        }
-    }
-}
-
-async fn delete(
-    context: &Context<'_>,
-    arguments: &Arguments,
-    targets: Vec<Target>,
-) -> wirespeed::Result<Vec<DeleteFailure>> {
-    let (mut keys, mut versions) = (Vec::new(), Vec::new());
-    for (key, version) in targets {
-        match version {
-            None => keys.push(key),
-            Some(version) => versions.push((key, version)),
-        }
-    }
-    let delete = context.client.delete_many(&arguments.uri.bucket, keys).versions(versions);
-    arguments.access.on(delete).await
-}
-
-/// Enters a page of targets that were to be deleted, with what the server says of those that it kept. What it says of a
-/// key that was not asked for, or of none, is a failure too: some object is still there.
-fn account(
-    uri: &S3Uri,
-    targets: Vec<Target>,
-    failures: Vec<DeleteFailure>,
-    tally: &mut Tally<'_>,
-) -> Result<(), Failure> {
-    let mut kept: HashMap<Target, Option<DeleteFailure>> =
-        targets.iter().map(|target| (target.clone(), None)).collect();
-    let mut strange = Vec::new();
-    for failure in failures {
-        match kept.entry((failure.key.clone(), failure.version_id.clone())) {
-            Entry::Occupied(mut entry) => drop(entry.insert(Some(failure))),
-            Entry::Vacant(_) => strange.push(failure),
-        }
-    }
-    for target in targets {
-        let item = item(uri, &target.0, target.1.as_deref());
-        match kept.remove(&target).flatten() {
-            None => tally.done(&item),
-            Some(failure) => tally.failed(&item, rejected(uri, &item.source, failure))?,
-        }
-    }
-    for failure in strange {
-        let (item, what) = if failure.key.is_empty() {
-            let what = format!("an object under {uri} whose key the server does not tell");
-            (item(uri, &uri.folder(), None), what)
-        } else {
-            let item = item(uri, &failure.key, failure.version_id.as_deref());
-            let what = format!("{}, a key that was not asked for", item.source);
-            (item, what)
-        };
-        tally.failed(&item, rejected(uri, &what, failure))?;
-    }
-    Ok(())
-}
-
-fn rejected(uri: &S3Uri, what: &str, failure: DeleteFailure) -> Failure {
-    Failure::Rejected {
-        what: format!("cannot delete {what}: {} ({})", failure.message, failure.code),
-        bucket: uri.bucket.clone(),
-        key: failure.key,
-        code: failure.code,
-    }
-}
-
-fn item(uri: &S3Uri, key: &str, version: Option<&str>) -> Item {
-    let version_id = version.map(str::to_owned);
-    Item { source: uri.with_key(key).to_string(), version_id, ..Item::default() }
 }

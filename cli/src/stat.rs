@@ -1,29 +1,36 @@
-//! `wirespeed stat`: what is known of an object without reading it.
+//! `wirespeed stat`, also `head` as in s5cmd: what is known of objects without reading them, and of buckets.
+//!
+//! Many are asked for at a time and shown in their order.
 
 use std::collections::BTreeMap;
 
 use clap::Args;
+use futures_util::StreamExt as _;
 use serde::Serialize;
-use wirespeed::ObjectInfo;
+use wirespeed::{Method, ObjectInfo, SseCustomerKey};
 
 use crate::access::Access;
 use crate::context::Context;
 use crate::customer_key::CustomerKey;
 use crate::failure::{Exit, Failure, visible};
+use crate::targets::targets;
 use crate::units::Size;
 use crate::uri::S3Uri;
+use crate::wildcard::Wildcards;
 
 const EXAMPLES: &str = "\
 Examples:
   wirespeed stat s3://bucket/key
   wirespeed stat s3://bucket/key --version-id ID
+  wirespeed stat 's3://bucket/reports/*.pdf'     each that matches
+  wirespeed head s3://bucket                     whether the bucket is there, and in which region
   wirespeed stat --json s3://bucket/key | jq .size";
 
 /// Show an object's size, ETag, version, time, checksum, encryption, type and metadata
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, visible_alias = "head")]
 pub(crate) struct Arguments {
-    /// s3://bucket/key
+    /// s3://bucket/key, with wildcards, or s3://bucket
     #[arg(required = true, value_name = "S3_URI", value_parser = S3Uri::parse)]
     uris: Vec<S3Uri>,
     /// This version of the one object
@@ -32,6 +39,8 @@ pub(crate) struct Arguments {
     /// Whether the object's checksum is asked for; of one that a key of KMS encrypted, that takes kms:Decrypt
     #[arg(long, value_name = "MODE", default_value = "ENABLED", value_parser = ["ENABLED", "DISABLED"])]
     checksum_mode: String,
+    #[command(flatten)]
+    wildcards: Wildcards,
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
@@ -71,41 +80,96 @@ struct ChecksumRecord<'a> {
     kind: &'static str,
 }
 
+#[derive(Serialize)]
+struct BucketRecord<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    name: &'a str,
+    region: Option<&'a str>,
+}
+
+/// Most objects that are asked for at a time.
+const AT_A_TIME: usize = 64;
+
 /// Runs `stat`.
 pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
-    if let Some(uri) = arguments.uris.iter().find(|uri| uri.key.is_empty()) {
-        return Err(Failure::Usage(format!("`{uri}` names no object; `wirespeed ls {uri}` lists the bucket")));
-    }
-    if arguments.version_id.is_some() && arguments.uris.len() > 1 {
-        return Err(Failure::Usage("--version-id is of one object; name one".to_owned()));
-    }
+    let one = match arguments.uris.as_slice() {
+        [uri] if arguments.wildcards.of(uri).is_none() => true,
+        _ if arguments.version_id.is_some() => {
+            return Err(Failure::Usage("--version-id is of one object; name one".to_owned()));
+        }
+        _ => false,
+    };
     let customer_key = arguments.customer_key.read()?;
-    let mut failed = 0;
-    for uri in &arguments.uris {
-        let mut head = arguments.access.on(context.client.head(&uri.bucket, &uri.key));
-        if let Some(version) = &arguments.version_id {
-            head = head.version(version);
-        }
-        if arguments.checksum_mode == "ENABLED" {
-            head = head.checksum();
-        }
-        if let Some(key) = &customer_key {
-            head = head.sse_customer_key(key.clone());
-        }
-        match head.await {
-            Ok(info) => print(context, uri, &info)?,
-            Err(error) if arguments.uris.len() == 1 => return Err(error.into()),
-            Err(error) => {
+    let targets = targets(context, &arguments.uris, &arguments.wildcards, &arguments.access);
+    let asked = targets.map(|target| async {
+        let uri = target?.uri;
+        let known = ask(context, arguments, customer_key.as_ref(), &uri).await?;
+        Ok::<_, Failure>((uri, known))
+    });
+    let mut told = asked.buffered(AT_A_TIME);
+    let (mut done, mut failed) = (0_u64, 0_u64);
+    while let Some(told) = told.next().await {
+        match told {
+            Ok((uri, known)) => {
+                // An empty line between objects: their lines are many.
+                if done > 0 && !context.output.json() {
+                    context.output.line("")?;
+                }
+                done += 1;
+                match known {
+                    Known::Object(info) => print(context, &uri, &info)?,
+                    Known::Bucket { region } => print_bucket(context, &uri, region.as_deref())?,
+                }
+            }
+            Err(failure) if one => return Err(failure),
+            Err(failure) => {
                 failed += 1;
-                context.output.failure(&error.into());
+                context.output.failure(&failure);
             }
         }
     }
-    Ok(match failed {
-        0 => Exit::Done,
-        failed if failed == arguments.uris.len() => Exit::Failed,
+    Ok(match (done, failed) {
+        (_, 0) => Exit::Done,
+        (0, _) => Exit::Failed,
         _ => Exit::Partial,
     })
+}
+
+enum Known {
+    Object(Box<ObjectInfo>),
+    Bucket { region: Option<String> },
+}
+
+async fn ask(
+    context: &Context<'_>,
+    arguments: &Arguments,
+    customer_key: Option<&SseCustomerKey>,
+    uri: &S3Uri,
+) -> Result<Known, Failure> {
+    if uri.key.is_empty() {
+        let answer = arguments.access.on(context.client.raw(Method::Head, &uri.bucket, "")).send().await?;
+        return Ok(Known::Bucket { region: answer.header("x-amz-bucket-region").map(str::to_owned) });
+    }
+    let mut head = arguments.access.on(context.client.head(&uri.bucket, &uri.key));
+    if let Some(version) = &arguments.version_id {
+        head = head.version(version);
+    }
+    if arguments.checksum_mode == "ENABLED" {
+        head = head.checksum();
+    }
+    if let Some(key) = customer_key {
+        head = head.sse_customer_key(key.clone());
+    }
+    Ok(Known::Object(Box::new(head.await?)))
+}
+
+fn print_bucket(context: &Context<'_>, uri: &S3Uri, region: Option<&str>) -> Result<(), Failure> {
+    if context.output.json() {
+        return context.output.record(&BucketRecord { kind: "bucket", name: &uri.bucket, region });
+    }
+    context.output.line(&format!("{:<14} {}", "bucket", visible(&uri.to_string())))?;
+    region.map_or(Ok(()), |region| context.output.line(&format!("{:<14} {}", "region", visible(region))))
 }
 
 fn print(context: &Context<'_>, uri: &S3Uri, info: &ObjectInfo) -> Result<(), Failure> {

@@ -170,25 +170,13 @@ impl<'a> Tally<'a> {
         self.finish(None)
     }
 
-    /// An item that the engine took and never answered for.
-    pub(crate) fn lost(&mut self, item: &Item) -> Result<(), Failure> {
-        let failure = self.loss_of(item);
-        self.failed(item, failure)
-    }
-
-    /// Why such an item counts as failed.
+    /// Why an item counts as failed that the engine took and never answered for.
     pub(crate) fn loss_of(&self, item: &Item) -> Failure {
         let (operation, source) = (self.operation.name(), visible(&item.source));
         Failure::Lost(format!(
             "cannot {operation} {source}: the task that did it ended in a panic, a fault of wirespeed; run it again, \
              and report the fault"
         ))
-    }
-
-    /// Something found that is no item; told on standard error.
-    pub(crate) fn skipped(&mut self, what: &str, why: &str) {
-        self.skipped += 1;
-        self.output.note(&format!("skipped {what}: {why}"));
     }
 
     /// Prints the summary and gives the exit code. `stopped` is what ended the job early.
@@ -254,7 +242,7 @@ mod tests {
 
     #[test]
     fn the_exit_code_follows_the_account() {
-        let output = Output::new(crate::output::Form { json: false, quiet: true });
+        let output = Output::new(crate::output::Form { quiet: true, ..crate::output::Form::default() });
         let item = Item { source: "s".to_owned(), destination: None, size: Some(3), ..Item::default() };
         let io = || Failure::local("read", Path::new("x"), std::io::ErrorKind::PermissionDenied.into());
         let account = |done: u32, failed: u32, refused: u32| {

@@ -3,8 +3,6 @@
 //!
 //! A verb of its own, and not a flag of `rm`: to forget a flag must not delete objects.
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -15,7 +13,8 @@ use wirespeed::ListedUpload;
 use crate::access::Access;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, visible};
-use crate::ls::local_time;
+use crate::moment::parse_moment;
+use crate::rows::{Clock, push_visible};
 use crate::tally::{Item, Operation, Tally};
 use crate::uri::S3Uri;
 
@@ -80,9 +79,9 @@ struct Abort {
     /// Those of every key under the prefix
     #[arg(long, short)]
     recursive: bool,
-    /// Only those that began longer ago, as in 7d or 12h
-    #[arg(long, value_name = "AGE", value_parser = age)]
-    older_than: Option<Duration>,
+    /// Only those that began before: an age as 7d or 12h, or a time as 2026-01-31
+    #[arg(long, value_name = "AGE", value_parser = parse_moment)]
+    older_than: Option<Timestamp>,
     /// Print what would be done, and do nothing
     #[arg(long, visible_alias = "dry-run")]
     dryrun: bool,
@@ -113,6 +112,7 @@ pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<
 
 async fn ls(context: &Context<'_>, List { uri, access }: &List) -> Result<Exit, Failure> {
     let output = context.output;
+    let mut clock = Clock::local();
     let mut pages = access.on(context.client.list_uploads(&uri.bucket)).prefix(&uri.key).pages();
     while let Some(page) = pages.next().await {
         for upload in page?.uploads {
@@ -122,7 +122,14 @@ async fn ls(context: &Context<'_>, List { uri, access }: &List) -> Result<Exit, 
                 let initiated = initiated.map(|time| time.to_string());
                 output.record(&Record { kind: "upload", key, upload_id, initiated, storage_class })?;
             } else {
-                output.line(&format!("{} {} {}", local_time(*initiated), visible(upload_id), visible(key)))?;
+                output.rows(|rows| {
+                    clock.push(*initiated, rows);
+                    for column in [upload_id, key] {
+                        rows.push(b' ');
+                        push_visible(column, rows);
+                    }
+                    rows.push(b'\n');
+                })?;
             }
         }
         output.flush()?;
@@ -163,9 +170,8 @@ async fn abort(context: &Context<'_>, arguments: &Abort) -> Result<Exit, Failure
 async fn abort_listed(context: &Context<'_>, arguments: &Abort, tally: &mut Tally<'_>) -> Result<(), Failure> {
     let Abort { uri, recursive, older_than, dryrun, access, .. } = arguments;
     let prefix = if *recursive { uri.folder() } else { uri.key.clone() };
-    let before = older_than.and_then(|age| Timestamp::now().checked_sub(age).ok());
     let meant = |upload: &ListedUpload| {
-        let old_enough = before.is_none_or(|before| upload.initiated.is_some_and(|began| began < before));
+        let old_enough = older_than.is_none_or(|before| upload.initiated.is_some_and(|began| began < before));
         (*recursive || upload.key == uri.key) && old_enough
     };
     let mut pages = access.on(context.client.list_uploads(&uri.bucket)).prefix(prefix).pages();
@@ -203,34 +209,4 @@ fn is_gone(error: &wirespeed::Error) -> bool {
 
 fn item(uri: &S3Uri, key: &str, upload_id: &str) -> Item {
     Item { source: uri.with_key(key).to_string(), upload_id: Some(upload_id.to_owned()), ..Item::default() }
-}
-
-/// `7d`, `12h`, `30m`, `45s`.
-fn age(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("`{text}` is not an age; write it as 7d, 12h, 30m or 45s");
-    let (number, unit) = text.split_at(text.len() - text.chars().next_back().map_or(0, char::len_utf8));
-    let seconds = match unit {
-        "d" => 24 * 3600,
-        "h" => 3600,
-        "m" => 60,
-        "s" => 1,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_read() {
-        for (text, seconds) in [("7d", 7 * 24 * 3600), ("12h", 12 * 3600), ("30m", 1800), ("0s", 0)] {
-            assert_eq!(age(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for wrong in ["", "7", "d", "-1d", "1.5h", "7ä", "99999999999999999d"] {
-            assert!(age(wrong).is_err(), "{wrong}");
-        }
-    }
 }

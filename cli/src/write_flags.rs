@@ -7,8 +7,9 @@ use clap::Args;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str};
 use wirespeed::PutOptions;
+use wirespeed_bulk::WriteSpec;
 use wirespeed_local::media_type;
 
 use crate::access::Access;
@@ -174,6 +175,82 @@ impl WriteFlags {
         }
     }
 
+    /// The flags as the plain data of a shard's spec.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] where it has no place: keys of the customer's own, which are secrets, and conditions on the one
+    /// object that is there.
+    pub(crate) fn spec(&self) -> Result<WriteSpec, Failure> {
+        let refused = [
+            (self.customer_key.read()?.is_some(), "a key of SSE-C is a secret, and a shard holds none"),
+            (self.if_match.is_some(), "--if-match is for one object"),
+            (self.if_none_match.is_some(), "--if-none-match is for one object; say --no-clobber"),
+        ];
+        if let Some((_, why)) = refused.into_iter().find(|(given, _)| *given) {
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        let pairs = |pairs: &Pairs| pairs.0.to_vec();
+        Ok(WriteSpec {
+            content_type: self.content_type.clone(),
+            no_guess_mime_type: self.no_guess_mime_type,
+            content_encoding: self.content_encoding.clone(),
+            content_disposition: self.content_disposition.clone(),
+            content_language: self.content_language.clone(),
+            cache_control: self.cache_control.clone(),
+            expires: self.expires.map(|time| time.to_string()),
+            website_redirect: self.website_redirect.clone(),
+            metadata: self.metadata.iter().flat_map(pairs).collect(),
+            tags: self.tagging.iter().flat_map(pairs).collect(),
+            storage_class: self.storage_class.clone(),
+            acl: self.acl.clone(),
+            sse: self.sse.clone(),
+            sse_kms_key_id: self.sse_kms_key_id.clone(),
+            sse_kms_bucket_key: self.bucket_key_enabled.then_some(true),
+            sse_kms_context: self.sse_kms_encryption_context.clone(),
+            ..WriteSpec::default()
+        })
+    }
+
+    /// The flags again, as words of a command; a condition on one object is none of many.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let texts = [
+            ("--content-type", &self.content_type),
+            ("--content-encoding", &self.content_encoding),
+            ("--content-disposition", &self.content_disposition),
+            ("--content-language", &self.content_language),
+            ("--cache-control", &self.cache_control),
+            ("--website-redirect", &self.website_redirect),
+            ("--storage-class", &self.storage_class),
+            ("--acl", &self.acl),
+            ("--sse", &self.sse),
+            ("--sse-kms-key-id", &self.sse_kms_key_id),
+            ("--sse-kms-encryption-context", &self.sse_kms_encryption_context),
+        ];
+        let given = texts.into_iter().filter_map(|(flag, text)| Some(format!("{flag}={}", text.as_deref()?)));
+        let mut words: Vec<String> = given.collect();
+        words.extend(self.expires.map(|time| format!("--expires={time}")));
+        if !self.metadata.is_empty() {
+            let pairs = self.metadata.iter().flat_map(|pairs| pairs.0.iter().cloned());
+            let object: std::collections::BTreeMap<String, String> = pairs.collect();
+            words.extend(serde_json::to_string(&object).map(|object| format!("--metadata={object}")));
+        }
+        if let Some(tags) = &self.tagging {
+            let encoded = |text: &str| percent_encoding::utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+            let tags: Vec<String> =
+                tags.0.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value))).collect();
+            words.push(format!("--tagging={}", tags.join("&")));
+        }
+        for (flag, given) in [
+            ("--no-guess-mime-type", self.no_guess_mime_type),
+            ("--bucket-key-enabled", self.bucket_key_enabled),
+            ("--if-none-match=*", self.if_none_match.as_deref() == Some("*")),
+        ] {
+            words.extend(given.then(|| flag.to_owned()));
+        }
+        words.extend(self.customer_key.words());
+        words
+    }
+
     /// Whether a flag describes the object in a way that a copy would otherwise take from its source.
     pub(crate) fn describes(&self) -> bool {
         let texts = [
@@ -291,6 +368,43 @@ mod tests {
     fn tags_are_a_query() {
         assert_eq!(tagging("k%26=v+w&empty&z=%C3%BC"), Ok(pairs(&[("k&", "v w"), ("empty", ""), ("z", "ü")])));
         assert!(tagging("=v").is_err() && tagging("a=%ff").is_err());
+    }
+
+    #[test]
+    fn the_words_of_the_flags_are_the_flags() {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            write: WriteFlags,
+        }
+        let read = |words: &[String]| {
+            let line = std::iter::once("x".to_owned()).chain(words.iter().cloned());
+            <Line as clap::Parser>::try_parse_from(line).unwrap().write
+        };
+        let given = [
+            "--content-type=text/plain",
+            "--cache-control=a, b",
+            "--expires=2027-01-31",
+            "--metadata=k=v",
+            "--metadata={\"a\": \"1,2\"}",
+            "--tagging=a%26=b&c=d+e",
+            "--sse=aws:kms",
+            "--sse-kms-key-id=id",
+            "--bucket-key-enabled",
+            "--no-guess-mime-type",
+            "--if-none-match",
+            "--storage-class=GLACIER",
+            "--sse-c",
+            "--sse-c-key=fileb://key",
+        ];
+        let once = read(&given.map(str::to_owned)).words();
+        assert_eq!(read(&once).words(), once);
+        for word in ["--content-type=text/plain", "--tagging=a%26=b&c=d%20e", "--storage-class=GLACIER", "fileb://key"]
+        {
+            assert!(once.iter().any(|found| found == word), "{word}: {once:?}");
+        }
+        let secret = read(&["--sse-c".to_owned(), "--sse-c-key=0123456789abcdef0123456789abcdef".to_owned()]);
+        assert_eq!(secret.words(), [""; 0]);
     }
 
     #[test]

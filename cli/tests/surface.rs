@@ -67,6 +67,17 @@ fn usage_errors_exit_2_and_say_what_to_try() {
         (&["presign", "s3://bucket/k", "--method", "POST"], "PUT"),
         (&["cat", "s3://bucket/k", "--range", "9-8"], "0-99"),
         (&["rm", "s3://bucket/k", "--version-id", "1", "--all-versions"], "--all-versions"),
+        (&["rm", "s3://bucket/k*", "--version-id", "1"], "--raw"),
+        (&["mv", "a", "b"], "s3://"),
+        (&["mv", "s3://bucket/a", "s3://bucket/a"], "onto itself"),
+        (&["mv", "s3://bucket/a", "/dev/null"], "keeps nothing"),
+        (&["sync", "a", "b"], "s3://"),
+        (&["sync", "-", "s3://bucket"], "stream"),
+        (&["sync", "s3://bucket/a", "s3://bucket", "--delete"], "itself"),
+        (&["sync", ".", "s3://bucket", "--max-delete", "3"], "--delete"),
+        (&["sync", ".", "s3://bucket", "--size-only", "--checksum"], "--size-only"),
+        (&["sync", ".", "s3://bucket", "--if-match", "e"], "ETag"),
+        (&["cp", ".", "s3://bucket", "-r", "--source-region", "x"], "from S3 to S3"),
         (&["uploads"], "Usage:"),
         (&["uploads", "abort", "s3://bucket"], "--recursive"),
         (&["uploads", "abort", "s3://bucket", "-r", "--older-than", "soon"], "7d"),
@@ -76,7 +87,16 @@ fn usage_errors_exit_2_and_say_what_to_try() {
         (&["cp", "--recursive", "s3://bucket/dir", "-"], "stream"),
         (&["cp", ".", "s3://bucket/k"], "--recursive"),
         (&["cat", "s3://bucket"], "names no object"),
-        (&["stat", "s3://bucket"], "wirespeed ls"),
+        (&["cat", "s3://bucket/*", "--version-id", "1"], "one object"),
+        (&["stat", "s3://bucket/*", "--version-id", "1"], "one object"),
+        (&["ls", "s3://bucket", "--older-than", "soon"], "7d"),
+        (&["du"], "S3_URI"),
+        (&["du", "s3://bucket", "--larger", "much"], "8MiB"),
+        (&["tree", "s3://bucket", "--depth", "0"], "depth"),
+        (&["find", "s3://bucket", "--command", "rm '{}"], "not closed"),
+        (&["find", "s3://bucket", "--command", ""], "a verb"),
+        (&["run"], "FILE"),
+        (&["run", "--jobs", "0", "-"], "jobs"),
         (&["rm", "s3://bucket"], "--recursive"),
         (&["mb", "s3://bucket/key"], "s3://bucket"),
         (&["rb", "s3://bucket/key"], "s3://bucket"),
@@ -165,6 +185,12 @@ fn an_endpoint_that_is_not_there_exits_3() {
         &["ls", "s3://bucket"],
         &["cat", "s3://bucket/k"],
         &["stat", "s3://bucket/k"],
+        &["stat", "s3://bucket"],
+        &["stat", "s3://bucket/*"],
+        &["cat", "s3://bucket/*"],
+        &["du", "s3://bucket"],
+        &["tree", "s3://bucket"],
+        &["find", "s3://bucket"],
         &["rm", "s3://bucket/k"],
         &["rm", "-r", "s3://bucket"],
         &["rm", "-r", "--all-versions", "s3://bucket"],
@@ -183,6 +209,10 @@ fn an_endpoint_that_is_not_there_exits_3() {
         &["cp", "s3://bucket/k", target],
         &["cp", "-r", "s3://bucket/k", target],
         &["cp", "-r", source, "s3://bucket/k"],
+        &["mv", "s3://bucket/k", target],
+        &["mv", "-r", source, "s3://bucket/k"],
+        &["sync", "s3://bucket/k", target],
+        &["sync", source, "s3://bucket/k"],
         &["bench", "get", "s3://bucket/k"],
     ] {
         let output = wirespeed()
@@ -215,7 +245,11 @@ fn errors_are_also_json_when_asked() {
 
 #[test]
 fn a_missing_source_exits_3() {
-    for arguments in [&["cp", "no-such-file", "s3://bucket/k"][..], &["cp", "-r", "no-such-folder", "s3://bucket/k"]] {
+    for arguments in [
+        &["cp", "no-such-file", "s3://bucket/k"][..],
+        &["cp", "-r", "no-such-folder", "s3://bucket/k"],
+        &["run", "no-such-file"],
+    ] {
         let output = run(arguments);
         assert_eq!(output.status.code(), Some(3), "{arguments:?}");
         assert!(text(&output.stderr).contains("check the path"), "{arguments:?}");

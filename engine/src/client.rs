@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::buffer;
-use crate::config::{Config, MOST_CONCURRENCY};
+use crate::config::{Config, LEAST_BANDWIDTH, MOST_CONCURRENCY};
 use crate::credentials::{ChainSettings, Credentials, CredentialsSource, Variable};
 use crate::error::Result;
 use crate::metrics::{Metrics, Observer};
@@ -13,12 +13,15 @@ use crate::net::{ConnectionPool, Endpoint};
 use crate::transfer::bucket::{self, ListBuckets};
 use crate::transfer::cleanup::UnfinishedUpload;
 use crate::transfer::copy::Copy;
+use crate::transfer::copy_many::CopyMany;
 use crate::transfer::delete::{Delete, DeleteMany};
 use crate::transfer::get::Get;
 use crate::transfer::get_many::GetMany;
 use crate::transfer::get_ranges::GetRanges;
 use crate::transfer::head::Head;
+use crate::transfer::head_many::HeadMany;
 use crate::transfer::list::List;
+use crate::transfer::list_parts::ListParts;
 use crate::transfer::presign::Presign;
 use crate::transfer::put::Put;
 use crate::transfer::put_many::PutMany;
@@ -162,6 +165,24 @@ impl Client {
         Head::new(Arc::clone(&self.0), bucket.into(), key.into())
     }
 
+    /// What the server says of many objects, without their bytes, in one call.
+    ///
+    /// ```no_run
+    /// # async fn example(
+    /// #     client: wirespeed::Client,
+    /// #     keys: impl futures_core::Stream<Item = String> + Send + 'static,
+    /// # ) -> wirespeed::Result<()> {
+    /// let mut told = client.head_many("bucket").checksum().keys_from(keys)?;
+    /// while let Some((index, info)) = told.next().await {
+    ///     println!("{index}: {:?}", info?.checksum);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn head_many(&self, bucket: impl Into<String>) -> HeadMany {
+        HeadMany::new(Arc::clone(&self.0), bucket.into())
+    }
+
     /// Copies an object within the server: one request up to 5 GB, by parts above.
     ///
     /// ```no_run
@@ -186,6 +207,24 @@ impl Client {
     ) -> Copy {
         let source = (source_bucket.into(), source_key.into());
         Copy::new(Arc::clone(&self.0), source, (bucket.into(), key.into()))
+    }
+
+    /// Copies many objects within the server in one call, to keys of one bucket.
+    ///
+    /// ```no_run
+    /// # async fn example(
+    /// #     client: wirespeed::Client,
+    /// #     found: impl futures_core::Stream<Item = wirespeed::CopyItem> + Send + 'static,
+    /// # ) -> wirespeed::Result<()> {
+    /// let mut copies = client.copy_many("bucket").storage_class("STANDARD_IA").items_from(found)?;
+    /// while let Some((index, copy)) = copies.next().await {
+    ///     println!("{index}: {:?}", copy?.etag);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn copy_many(&self, bucket: impl Into<String>) -> CopyMany {
+        CopyMany::new(Arc::clone(&self.0), bucket.into())
     }
 
     /// Signs a URL that lets whoever has it send one request. Nothing is sent here.
@@ -271,6 +310,28 @@ impl Client {
     /// ```
     pub fn list_uploads(&self, bucket: impl Into<String>) -> ListUploads {
         ListUploads::new(Arc::clone(&self.0), bucket.into())
+    }
+
+    /// Lists the parts that a multipart upload has so far, which need not be sent again.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client, upload_id: &str) -> wirespeed::Result<()> {
+    /// let mut pages = client.list_parts("bucket", "large.bin", upload_id).pages();
+    /// while let Some(page) = pages.next().await {
+    ///     for part in page?.parts {
+    ///         println!("part {}: {} bytes", part.number, part.size);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn list_parts(
+        &self,
+        bucket: impl Into<String>,
+        key: impl Into<String>,
+        upload_id: impl Into<String>,
+    ) -> ListParts {
+        ListParts::new(Arc::clone(&self.0), bucket.into(), key.into(), upload_id.into())
     }
 
     /// Aborts a multipart upload, as [`Client::list_uploads`] finds them.
@@ -415,6 +476,13 @@ impl ClientBuilder {
     pub fn memory(mut self, bytes: u64) -> ClientBuilder {
         self.config.memory = bytes.max(4 << 20);
         self.name("memory")
+    }
+
+    /// Bytes of bodies a second, up and down together, at least 1 KiB; `None` for no limit. A low limit lowers the
+    /// requests in flight as well: to one for each 64 KiB a second.
+    pub fn bandwidth_limit(mut self, bytes_a_second: impl Into<Option<u64>>) -> ClientBuilder {
+        self.config.bandwidth_limit = bytes_a_second.into().map(|rate| rate.max(LEAST_BANDWIDTH));
+        self.name("bandwidth_limit")
     }
 
     /// Trusts the certificate authorities in this PEM file, instead of the system's.

@@ -1,11 +1,14 @@
 //! From sizes to parts: pure arithmetic.
 //!
-//! Owns: where a download is cut, which ranges are fetched together, and how an upload is cut, within S3's limits. Refuses: an object that
+//! Owns: where a download is cut, which ranges are fetched together, what is missing of one that was begun before, and
+//! how an upload is cut, within S3's limits. Refuses: an object that
 //! S3's limits cannot hold. No input panics or overflows. It does no IO, knows no clock, and holds no
 //! bytes: what comes out is ranges, computed on demand, so a plan costs the same for every size.
 
+mod gaps;
 mod joined;
 
+pub use gaps::{PartsOfGaps, gaps};
 #[cfg(feature = "internals")]
 pub use joined::JoinedRange;
 pub use joined::{JoinedRanges, join_ranges};

@@ -8,6 +8,10 @@ mod script;
 mod copies;
 #[path = "verbs/housekeeping.rs"]
 mod housekeeping;
+#[path = "verbs/items.rs"]
+mod items;
+#[path = "verbs/listing.rs"]
+mod listing;
 #[path = "verbs/many.rs"]
 mod many;
 #[path = "verbs/parts.rs"]

@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use wirespeed_fuzz::wire::xml::{
     is_representable, parse_complete_multipart, parse_copy_object, parse_copy_part, parse_create_session,
-    parse_delete_result, parse_error, parse_initiate_multipart, parse_list_buckets, parse_list_uploads,
-    parse_list_versions, parse_tagging, write_delete_objects,
+    parse_delete_result, parse_error, parse_initiate_multipart, parse_list_buckets, parse_list_parts,
+    parse_list_uploads, parse_list_versions, parse_tagging, write_delete_objects,
 };
 
 fuzz_target!(|data: &[u8]| {
@@ -19,6 +19,9 @@ fuzz_target!(|data: &[u8]| {
     let _ = parse_complete_multipart(data);
     let _ = parse_copy_object(data);
     let _ = parse_copy_part(data);
+    if let Ok(page) = parse_list_parts(data) {
+        assert!(page.parts.iter().all(|part| part.number > 0 && !part.etag.is_empty()));
+    }
     let _ = parse_list_uploads(data);
     let _ = parse_list_versions(data);
     let _ = parse_tagging(data);

@@ -26,6 +26,7 @@ METRICS: dict[str, tuple[Callable[[dict], float], str]] = {
     "core_us_per_object": (lambda s: _core_seconds(s) / s["objects"] * 1e6, "core-µs/object"),
     "core_us_per_key": (lambda s: _core_seconds(s) / s["objects"] * 1e6, "core-µs/key"),
     "core_us_per_range": (lambda s: _core_seconds(s) / s["objects"] * 1e6, "core-µs/range"),
+    "us_per_object": (lambda s: s["seconds"] / s["objects"] * 1e6, "µs/object"),
     "throughput": (lambda s: s["bytes"] / s["seconds"] / 1e9, "GB/s"),
     "seconds": (lambda s: s["seconds"], "s"),
     "peak_rss": (lambda s: s["peak_rss_bytes"] / (1 << 20), "MiB peak"),

@@ -5,8 +5,9 @@ its table into the README.
     figures show RECORD...
     figures readme RECORD...
 
-``python`` stands for all rows of the Python package, ``engine`` for all others. Several
-records are shown as one; of a row that stands in more than one, the last counts.
+``python`` stands for all rows of the Python package, ``bulk`` for those of whole commands over
+many objects, ``engine`` for all others; those that take a quarter of an hour each run by name
+only. Several records are shown as one; of a row that stands in more than one, the last counts.
 
 Exit code 0 when every figure asked for was met, 1 when one was missed or a
 client failed, 3 when none was missed but some are not resolved, 2 when the
@@ -29,7 +30,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from . import checks, facts, machine, peak, places, readme, record, report, rounds, rows
+from . import checks, facts, facts_bulk, machine, peak, places, readme, record, report, rounds, rows
+from . import rows_bulk as bulk
 from . import rows_checksums as sums
 from . import rows_peers as peers
 from . import rows_python as python
@@ -42,6 +44,7 @@ from .server import ServerFailed
 SERVER_CPU, CLIENT_CPU = 0, 1
 PEAK = "peak-memory"
 PREFIX = "python"
+BULK = "bulk"
 #: A row's server: over plain HTTP, over TLS, or like a distant store; and what makes the row.
 ROWS: dict[str, tuple[str, Callable[[rows.Site], rounds.Row]]] = {
     **{name: ("plain", make) for name, make in rows.ROWS.items()},
@@ -61,15 +64,27 @@ ROWS: dict[str, tuple[str, Callable[[rows.Site], rounds.Row]]] = {
         for gap in peers.GAPS
     },
     "python-list": ("plain", peers.listing),
+    **bulk.ROWS,
 }
-#: Parts of a record that take no turns.
-PARTS: dict[str, Callable[[rows.Site, int], dict]] = {
-    PEAK: peak.run,
-    "python-instructions": facts.instructions,
-    "python-memory": facts.memory,
-    "python-endurance": facts.endurance,
+#: Parts of a record that take no turns, and their servers.
+PARTS: dict[str, tuple[str, Callable[[rows.Site, int], dict]]] = {
+    PEAK: ("plain", peak.run),
+    "python-instructions": ("plain", facts.instructions),
+    "python-memory": ("plain", facts.memory),
+    "python-endurance": ("plain", facts.endurance),
+    "bulk-list-latency": ("bulk-pages", facts_bulk.latency),
+    "bulk-list-memory": ("bulk", facts_bulk.memory),
+    "bulk-sync": ("bulk", facts_bulk.sync),
 }
 EVERY = (*ROWS, *PARTS)
+#: What a run without names leaves out.
+BY_NAME_ONLY = ("bulk-tmpfs-all", "bulk-upload-all")
+#: How a server of a kind is unlike the others.
+MODELS = {
+    "modelled": store.MODEL,
+    "bulk-modelled": store.MODEL,
+    "bulk-pages": bulk.PAGE_MODEL,
+}
 #: Enough to see that all parts work; its rows are mostly not resolved.
 QUICK = Effort(most_blocks=10, most_seconds=30)
 
@@ -81,7 +96,11 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
         description=__doc__,
     )
     option = parser.add_argument
-    option("--rows", default=",".join(EVERY), help=f"comma-separated, of {', '.join(EVERY)}")
+    option(
+        "--rows",
+        default=",".join(name for name in EVERY if name not in BY_NAME_ONLY),
+        help=f"comma-separated, of {', '.join(EVERY)}",
+    )
     option("--quick", action="store_true", help="few blocks a row")
     option("--blocks", type=int, help="most blocks a row")
     option("--seconds", type=float, help="most seconds a row")
@@ -90,10 +109,11 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
     option("--disk", type=Path, help="folder on a disk for files (default: .demo)")
     option("--tmpfs", type=Path, default=Path("/dev/shm"), help="folder on a tmpfs")
     chosen = parser.parse_args(argv)
+    usual = [name for name in EVERY if name not in BY_NAME_ONLY]
     groups = {
-        PREFIX: [name for name in EVERY if name.startswith(PREFIX)],
-        "engine": [name for name in EVERY if not name.startswith(PREFIX)],
+        prefix: [name for name in usual if name.startswith(prefix)] for prefix in (PREFIX, BULK)
     }
+    groups["engine"] = [name for name in usual if name not in (*groups[PREFIX], *groups[BULK])]
     wanted = [name for name in chosen.rows.split(",") if name]
     chosen.rows = [row for name in wanted for row in groups.get(name, [name])]
     for name in chosen.rows:
@@ -146,11 +166,12 @@ class _Servers(contextlib.ExitStack):
                         *(python.PYTHON_BUCKET, facts.MIDDLE_PREFIX, rows.MIB),
                         *(facts.MIDDLE_COUNT, rows.DIGITS),
                     ),
+                    *bulk.SYNTHETIC,
                 ),
                 buckets=(rows.CHECKED,),
-                discarding=(rows.UPLOADS,),
+                discarding=(rows.UPLOADS, bulk.DISCARDING),
                 ca_file=ca_file,
-                model=store.MODEL if kind == "modelled" else (),
+                model=MODELS.get(kind, ()),
             )
             self._running[kind] = self.enter_context(server)
             self.commands[kind] = {"command": server.command, "cpu": SERVER_CPU}
@@ -176,12 +197,12 @@ def _measure(chosen: argparse.Namespace, console: Console) -> tuple[dict, Path]:
         result["servers"] = servers.commands
         for name in chosen.rows:
             with console.status(f"{name} ...") as status:
-                kind, make = ROWS.get(name, ("plain", None))
+                kind, make = ROWS.get(name) or PARTS[name]
                 server, site = servers.take(kind)
                 if name.startswith("checksums-get"):
                     sums.prepare(site)
-                if make is None:
-                    part = PARTS[name](site, CLIENT_CPU)
+                if name in PARTS:
+                    part = make(site, CLIENT_CPU)
                 else:
                     row = make(site)
                     part = rounds.run(

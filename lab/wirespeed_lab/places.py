@@ -53,6 +53,15 @@ def go_driver(name: str) -> Path:
     return _built(DRIVERS / "go" / "build" / name, "build it with `make -C lab/drivers`")
 
 
+def go_tool(name: str) -> Path:
+    """s5cmd or rclone, as the tests run them."""
+    return _built(REPOSITORY / ".tools" / "bin" / name, "build it with `make setup`")
+
+
+def awscli() -> Path:
+    return _built(REPOSITORY / ".tools" / "awscli" / "aws", "fetch it with `make awscli`")
+
+
 def environments() -> Path:
     """Where the environments of the drivers in Python are made."""
     chosen = os.environ.get("WIRESPEED_LAB_ENVIRONMENTS")

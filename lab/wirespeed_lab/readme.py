@@ -1,5 +1,6 @@
 """The README's tables of figures, each between its two markers, from the samples of records:
-the engine's, the Python package's, and the Python package beside its peers."""
+the engine's, those of whole commands over many objects, the Python package's, and the Python
+package beside its peers."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from .checks import METRICS, Finding
 from .record import together
 
 #: The markers' names; what is between a pair of them is ours.
-ENGINE, PYTHON, PEERS = "figures", "python figures", "python peers"
-#: What the names of the Python package's rows begin with.
-OF_PYTHON = "python"
+ENGINE, BULK, PYTHON, PEERS = "figures", "bulk figures", "python figures", "python peers"
+#: What the names of the Python package's rows begin with, and those of whole commands.
+OF_PYTHON, OF_BULK = "python", "bulk"
 
 
 class NoMarkers(Exception):
@@ -75,9 +76,11 @@ def write(records: Sequence[dict], paths: Sequence[Path], readme: Path) -> None:
     of_python = [row for row in together(records)["rows"] if row["id"].startswith(OF_PYTHON)]
     beside = [row for row in of_python if readme_peers.has_peers(row)]
     alone = [row for row in of_python if not readme_peers.has_peers(row)]
-    engine = [row for row in together(records)["rows"] if row not in of_python]
+    bulk = [row for row in together(records)["rows"] if row["id"].startswith(OF_BULK)]
+    engine = [row for row in together(records)["rows"] if row not in of_python + bulk]
     for marker, rows, lines in (
         (ENGINE, engine, table),
+        (BULK, bulk, table),
         (PYTHON, alone, table),
         (PEERS, beside, readme_peers.tables),
     ):

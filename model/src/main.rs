@@ -12,6 +12,7 @@
 
 mod admission_model;
 mod buffer_model;
+mod places_model;
 mod retry_model;
 
 #[path = "../../engine/src/buffer/mod.rs"]
@@ -21,6 +22,10 @@ mod buffer;
 #[path = "../../engine/src/pace/admission.rs"]
 #[allow(dead_code)]
 mod admission;
+
+#[path = "../../engine/src/pace/places.rs"]
+#[allow(dead_code)]
+mod places;
 
 #[path = "../../engine/src/pace/retry.rs"]
 #[allow(dead_code)]
@@ -67,7 +72,7 @@ struct Check {
 fn main() -> ExitCode {
     let only = std::env::args().nth(1).unwrap_or_default();
     let seconds = std::env::var("MODEL_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
-    let checks = [buffer_model::CHECKS, admission_model::CHECKS, retry_model::CHECKS].concat();
+    let checks = [buffer_model::CHECKS, admission_model::CHECKS, places_model::CHECKS, retry_model::CHECKS].concat();
     let mut failed = 0;
     for check in checks.iter().filter(|check| check.name.contains(&only)) {
         failed += u32::from(!run(check, Duration::from_secs(seconds)));

@@ -15,6 +15,7 @@
 mod aio;
 mod bucket;
 mod buffer;
+mod bulk;
 mod by_bucket;
 mod call;
 mod client;
@@ -56,6 +57,8 @@ mod _wirespeed {
     use crate::bucket::BucketInfo;
     #[pymodule_export]
     use crate::buffer::Buffer;
+    #[pymodule_export]
+    use crate::bulk::{_merge_shards, _plan_shards, _run_shard};
     #[pymodule_export]
     use crate::client::{AsyncClient, Client};
     #[pymodule_export]

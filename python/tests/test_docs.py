@@ -27,12 +27,13 @@ def examples(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("name", ["start", "from-boto3", "from-s3fs"])
+@pytest.mark.parametrize("name", ["start", "from-boto3", "from-s3fs", "bulk"])
 def test_the_examples_of_a_chapter_run(
     name: str, environment: dict[str, str], s3: Any, tmp_path: Path
 ) -> None:
-    if name == "from-s3fs":
-        pytest.importorskip("fsspec")
+    needed = {"from-s3fs": "fsspec", "bulk": "distributed"}
+    if name in needed:
+        pytest.importorskip(needed[name])
     if "bucket" not in (bucket["Name"] for bucket in s3.list_buckets()["Buckets"]):
         s3.create_bucket(Bucket="bucket")
     code = examples((CHAPTERS / f"{name}.md").read_text())

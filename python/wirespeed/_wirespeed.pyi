@@ -49,6 +49,15 @@ __version__: Final[str]
 def _stop() -> None:
     """Stops the engine's threads, before the interpreter ends."""
 
+def _plan_shards(client: Client, job: str, names: str | None, shards: int) -> builtins.list[str]:
+    """Cuts a job into at most so many shards: by its source, or by a list of names as JSON."""
+
+def _run_shard(client: Client, spec: str, progress: _OnProgress | None) -> str:
+    """Runs one shard; what came of it."""
+
+def _merge_shards(results: builtins.list[str]) -> str:
+    """One report of the results of shards."""
+
 class _Reader(Protocol):
     def read(self, size: int, /) -> BufferLike: ...
 
@@ -117,6 +126,7 @@ class Settings(TypedDict, total=False):
     part_size: int | str
     multipart_threshold: int | str
     memory: int | str
+    bandwidth_limit: int | str
     connect_timeout: float | str
     first_byte_timeout: float | str
     stall_timeout: float | str

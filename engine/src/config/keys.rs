@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use super::{AddressingStyle, Config, ExpressSessions, GIB, KIB, MIB, MOST_CONCURRENCY, PayloadSigning, ProxyUrl};
+use super::{
+    AddressingStyle, Config, ExpressSessions, GIB, KIB, LEAST_BANDWIDTH, MIB, MOST_CONCURRENCY, PayloadSigning,
+    ProxyUrl,
+};
 use crate::checksum::ChecksumAlgorithm;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -191,6 +194,19 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
             Ok(())
         },
         show: |config| show_size(config.memory),
+    },
+    ConfigKey {
+        name: "bandwidth_limit",
+        environment: &["WIRESPEED_BANDWIDTH_LIMIT"],
+        help: "bytes of bodies a second, up and down together: a size such as 10MiB, or none",
+        read: |config, value| {
+            config.bandwidth_limit = match value {
+                "none" => None,
+                _ => Some(size(value, LEAST_BANDWIDTH, 1 << 44)?),
+            };
+            Ok(())
+        },
+        show: |config| config.bandwidth_limit.map_or_else(|| "none".to_owned(), show_size),
     },
     ConfigKey {
         name: "connect_timeout",

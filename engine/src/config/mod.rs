@@ -27,6 +27,9 @@ const GIB: u64 = 1 << 30;
 /// AWS's switch by which URLs of the environment and of profiles do not count.
 const IGNORE_URLS: &str = "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS";
 
+/// Below this a body stands still for so long that servers give it up.
+pub(crate) const LEAST_BANDWIDTH: u64 = KIB;
+
 /// More requests in flight than any network has use for.
 pub(crate) const MOST_CONCURRENCY: usize = 10_000;
 
@@ -144,6 +147,8 @@ pub struct Config {
     pub multipart_threshold: u64,
     /// Bytes in flight and undelivered at once. The caller's own destination is not counted.
     pub memory: u64,
+    /// Bytes of bodies a second, up and down together, over all operations of the client; `None` for no limit.
+    pub bandwidth_limit: Option<u64>,
     /// How long one connection may take to be made.
     pub connect_timeout: Duration,
     /// How long a server may take from the end of a request to the first byte of its answer.
@@ -183,10 +188,11 @@ impl Default for Config {
             use_fips_endpoint: false,
             use_accelerate_endpoint: false,
             express_sessions: ExpressSessions::Auto,
-            concurrency: 96,
+            concurrency: 128,
             part_size: 8 * MIB,
             multipart_threshold: 16 * MIB,
             memory: default_memory(),
+            bandwidth_limit: None,
             connect_timeout: Duration::from_secs(5),
             first_byte_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(20),

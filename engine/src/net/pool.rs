@@ -21,6 +21,7 @@ use super::socket;
 use super::tls::{TlsSettings, TlsStream, Trust};
 use super::transport::Transport;
 use crate::config::{Config, ProxyUrl};
+use crate::pace::Bandwidth;
 
 /// The least that one of several addresses is given to answer.
 const LEAST_PATIENCE: Duration = Duration::from_secs(1);
@@ -54,6 +55,9 @@ pub(crate) struct ConnectionPool {
     /// What the system allows a receive buffer to be set to; asking for more would get less than its
     /// own tuning gives.
     largest_receive_buffer: usize,
+    bandwidth: Option<Arc<Bandwidth>>,
+    /// Of sockets while bodies are limited, in bytes.
+    limited_buffer: usize,
 }
 
 impl ConnectionPool {
@@ -75,6 +79,8 @@ impl ConnectionPool {
             opened: AtomicU64::new(0),
             socket_memory: Arc::default(),
             largest_receive_buffer: socket::largest_receive_buffer(),
+            bandwidth: config.bandwidth_limit.map(Bandwidth::new).map(Arc::new),
+            limited_buffer: Bandwidth::socket_buffer(config.bandwidth_limit.unwrap_or(u64::MAX), config.concurrency),
         }
     }
 
@@ -123,7 +129,12 @@ impl ConnectionPool {
         self.opened.fetch_add(1, Ordering::Relaxed);
         let transport = if authority.secure { self.secure(authority, stream).await? } else { Transport::Plain(stream) };
         let share = SocketShare::new(Arc::clone(&self.socket_memory));
-        Ok(Connection::new(Arc::clone(authority), transport, self.timeouts, self.low_water, share))
+        let (low_water, bandwidth) = match &self.bandwidth {
+            // Its turns are shorter than any mark worth setting.
+            Some(bandwidth) => (0, Some(Arc::clone(bandwidth))),
+            None => (self.low_water, None),
+        };
+        Ok(Connection::new(Arc::clone(authority), transport, self.timeouts, low_water, share, bandwidth))
     }
 
     /// Keeps the connection for another request, if another may follow on it.
@@ -202,6 +213,11 @@ impl ConnectionPool {
 
     fn prepare(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
+        if self.bandwidth.is_some() {
+            let socket = socket2::SockRef::from(stream);
+            socket.set_send_buffer_size(self.limited_buffer)?;
+            return socket.set_recv_buffer_size(self.limited_buffer);
+        }
         if socket::round_trip(stream).is_none_or(|round_trip| round_trip > NEAR) {
             return Ok(());
         }

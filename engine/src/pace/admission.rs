@@ -19,15 +19,11 @@
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::places::{Places, RequestPermit};
 use crate::sync::Arc;
 
 /// Memory is counted in pages, so that a semaphore's permits reach beyond any machine's memory.
 const PAGE: u64 = 4096;
-
-/// Gives its place back when dropped.
-pub(crate) struct RequestPermit {
-    _permit: OwnedSemaphorePermit,
-}
 
 /// Gives its bytes back when dropped.
 pub(crate) struct MemoryPermit {
@@ -52,7 +48,7 @@ impl MemoryPermit {
 }
 
 pub(crate) struct Admission {
-    requests: Arc<Semaphore>,
+    pub(crate) places: Places,
     passing: Share,
     undelivered: Share,
     rest: Share,
@@ -84,7 +80,7 @@ impl Share {
 impl Admission {
     pub(crate) fn new(requests: usize, memory: u64) -> Admission {
         Admission {
-            requests: Arc::new(Semaphore::new(requests)),
+            places: Places::new(requests),
             passing: Share::new(memory / 2),
             undelivered: Share::new(memory / 4),
             rest: Share::new(memory / 4),
@@ -93,7 +89,7 @@ impl Admission {
 
     /// A place for one request.
     pub(crate) async fn request(&self) -> RequestPermit {
-        RequestPermit { _permit: acquire(&self.requests, 1).await }
+        self.places.take().await
     }
 
     /// Room for bytes that pass through.
@@ -126,11 +122,11 @@ impl Admission {
     pub(crate) fn free(&self) -> (usize, u64) {
         let shares = [&self.passing, &self.undelivered, &self.rest];
         let pages: usize = shares.map(|share| share.free.available_permits()).iter().sum();
-        (self.requests.available_permits(), pages as u64 * PAGE)
+        (self.places.free(), pages as u64 * PAGE)
     }
 }
 
-async fn acquire(semaphore: &Arc<Semaphore>, count: u32) -> OwnedSemaphorePermit {
+pub(super) async fn acquire(semaphore: &Arc<Semaphore>, count: u32) -> OwnedSemaphorePermit {
     match Arc::clone(semaphore).acquire_many_owned(count).await {
         Ok(permit) => permit,
         // The semaphores of this room are never closed.

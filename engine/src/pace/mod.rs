@@ -1,14 +1,18 @@
 //! What may be in flight, and what may be tried again.
 //!
 //! Every request asks [`Pace`] for a place before it is sent, every byte of the engine's own memory
-//! for room in the budget before it is taken. The numbers are fixed here; an adaptive controller
-//! takes the place of the constants behind [`Pace::workers`] and [`Pace::part_size`], and learns
-//! from [`Pace::throttled`].
+//! for room in the budget before it is taken, and every connection for its turn where a limit in bytes a second is
+//! set ([`Bandwidth`]). A server that refuses requests because there are too many gets fewer at once: places are
+//! taken away at [`Pace::throttled`] and come back with [`Pace::succeeded`].
 
 mod admission;
+mod bandwidth;
+mod places;
 mod retry;
 
-pub(crate) use admission::{Admission, MemoryPermit, RequestPermit};
+pub(crate) use admission::{Admission, MemoryPermit};
+pub(crate) use bandwidth::Bandwidth;
+pub(crate) use places::{News, RequestPermit};
 pub(crate) use retry::{Retry, RetryPolicy};
 
 use crate::config::Config;
@@ -22,10 +26,12 @@ pub(crate) struct Pace {
 
 impl Pace {
     pub(crate) fn new(config: &Config) -> Pace {
+        let limit = config.bandwidth_limit;
+        let concurrency = limit.map_or(config.concurrency, |rate| Bandwidth::places(rate, config.concurrency));
         Pace {
-            admission: Admission::new(config.concurrency, config.memory),
+            admission: Admission::new(concurrency, config.memory),
             retries: RetryPolicy::new(config.max_attempts),
-            concurrency: config.concurrency,
+            concurrency,
             part_size: config.part_size,
         }
     }
@@ -40,8 +46,16 @@ impl Pace {
         self.part_size
     }
 
-    /// The server asked for fewer requests.
-    pub(crate) fn throttled(&self) {
-        tracing::debug!("throttled");
+    /// The server asked for fewer requests, by refusing the one that has this place.
+    pub(crate) fn throttled(&self, permit: Option<&RequestPermit>) -> News {
+        let places = &self.admission.places;
+        let news = permit.map_or(News::Old, |permit| places.refused(permit));
+        tracing::debug!(?news, places = places.at_present(), "throttled");
+        news
+    }
+
+    /// It took a request.
+    pub(crate) fn succeeded(&self) {
+        self.admission.places.succeeded();
     }
 }

@@ -36,6 +36,8 @@ pub(crate) enum Retry {
     AfterTimeout,
     /// The server asked for fewer requests, perhaps for this long.
     Throttled(Option<Duration>),
+    /// The same, of a request that was sent before the pace was last lowered: the others of its round have paid.
+    Late(Option<Duration>),
 }
 
 pub(crate) struct RetryPolicy {
@@ -61,6 +63,7 @@ impl RetryPolicy {
             Retry::Backoff => (RETRY_COST, FIRST_CAP, Duration::ZERO),
             Retry::AfterTimeout => (TIMEOUT_COST, FIRST_CAP, Duration::ZERO),
             Retry::Throttled(asked) => (RETRY_COST, FIRST_THROTTLED_CAP, asked.unwrap_or_default()),
+            Retry::Late(asked) => (0, FIRST_THROTTLED_CAP, asked.unwrap_or_default()),
         };
         if attempts >= self.max_attempts.load(Ordering::Relaxed) || !self.take(cost) {
             return None;
@@ -113,6 +116,17 @@ mod tests {
         }
         assert!(policy.next(Retry::Backoff, 1).is_some());
         assert!(policy.next(Retry::Backoff, 1).is_none());
+    }
+
+    #[test]
+    fn of_a_round_of_refusals_one_pays() {
+        let policy = RetryPolicy::new(5);
+        for _ in 0..10_000 {
+            assert!(policy.next(Retry::Late(None), 4).unwrap() <= 8 * FIRST_THROTTLED_CAP);
+        }
+        assert!(policy.next(Retry::Late(None), 5).is_none(), "attempts are bounded all the same");
+        let granted = (0..1000).take_while(|_| policy.next(Retry::Throttled(None), 1).is_some()).count();
+        assert_eq!(granted as i64, QUOTA / RETRY_COST);
     }
 
     #[test]

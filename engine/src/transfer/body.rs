@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::Engine;
 use super::checksum::Carriage;
-use super::file::{SourceFile, on_blocking_thread};
+use super::file::{FoundFile, SourceFile, on_blocking_thread};
 use super::part::reserve;
 use crate::buffer::Slot;
 use crate::error::Result;
@@ -100,6 +100,19 @@ impl PartBody {
             Ok(passes.finish(Bodied::Pooled { slot, _permit: permit }))
         })
         .await
+    }
+
+    /// From a file that is read whole.
+    pub(super) async fn of_found(engine: &Engine, file: &FoundFile, wants: Wants) -> Result<PartBody> {
+        let permit = engine.pace.admission.memory(file.size).await;
+        let slot = reserve(engine, file.size)?.whole();
+        let mut passes = Passes::new(wants, wants.carriage(false, 0));
+        let file = file.clone();
+        let read = move || {
+            let slot = file.read(slot, PASS, |piece| passes.update(piece))?;
+            Ok(passes.finish(Bodied::Pooled { slot, _permit: permit }))
+        };
+        engine.files.run(read).await
     }
 
     pub(super) fn as_slice(&self) -> &[u8] {

@@ -113,15 +113,29 @@ impl Check {
         check
     }
 
-    /// For a whole object, whose first answer has this head. `single`: that answer brings all of it.
-    pub(crate) fn of(head: &ResponseHead<'_>, single: bool) -> Check {
+    /// For a whole object, whose first answer has this head. `single`: that answer brings all of it. `asked`: the
+    /// request wanted to know the checksum, so that an answer without one says that there is none.
+    pub(crate) fn of(head: &ResponseHead<'_>, single: bool, asked: bool) -> Check {
         let check = Check { known: OnceLock::new(), sums: Mutex::default(), single };
         // A range's checksum, where there is one, may be that of an uploaded part.
-        if head.status == 200
-            && let Some(checksum) = Checksum::in_head(head)
-        {
-            check.learn(Some(checksum));
+        if head.status == 200 {
+            match Checksum::in_head(head) {
+                None if !asked => {}
+                told => check.learn(told),
+            }
         }
+        check
+    }
+
+    /// For a whole object of which nothing is known yet, that comes in parts.
+    pub(crate) fn unknown() -> Check {
+        Check { known: OnceLock::new(), sums: Mutex::default(), single: false }
+    }
+
+    /// For a whole object whose checksum the server has told, if it has one.
+    pub(crate) fn known(checksum: Option<Checksum>) -> Check {
+        let check = Check::unknown();
+        check.learn(checksum);
         check
     }
 
@@ -145,6 +159,11 @@ impl Check {
     /// Whether somebody has to ask for the checksum.
     pub(super) fn is_open(&self) -> bool {
         self.known.get().is_none()
+    }
+
+    /// Whether bytes are of any use to it, as far as is known.
+    pub(crate) fn wants_bytes(&self) -> bool {
+        !matches!(self.known.get(), Some(Known::Not(..)))
     }
 
     /// The sums of a part that begins now.

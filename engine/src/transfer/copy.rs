@@ -17,6 +17,7 @@ use jiff::Timestamp;
 use tracing::Instrument;
 
 use super::Engine;
+use super::copy_many::CopyItem;
 use super::head::{ObjectInfo, head_as};
 use super::lost_answer::{LostAnswer, find};
 use super::multipart::{Completing, SentPart, StartedUpload};
@@ -69,12 +70,13 @@ pub struct CopyOutcome {
 
 /// A copy that has not been sent; made by [`Client::copy`](crate::Client::copy), sent by `await`.
 #[must_use = "nothing is copied until it is awaited"]
+#[derive(Clone)]
 pub struct Copy {
     engine: Arc<Engine>,
     source: Source,
     bucket: String,
     key: String,
-    options: PutOptions,
+    pub(super) options: PutOptions,
     metadata: Option<CopyDirective>,
     tagging: Option<CopyDirective>,
     threshold: u64,
@@ -83,6 +85,7 @@ pub struct Copy {
 }
 
 /// What is copied.
+#[derive(Clone)]
 struct Source {
     bucket: String,
     key: String,
@@ -214,6 +217,26 @@ impl Copy {
         self
     }
 
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// The bucket of the copy.
+    pub(super) fn bucket(&self) -> &str {
+        &self.bucket
+    }
+
+    /// The same of another object.
+    pub(super) fn of(&self, item: CopyItem) -> Copy {
+        let CopyItem { source_bucket, source_key, key, version, size, if_match } = item;
+        let source = Source { bucket: source_bucket.to_string(), key: source_key, ..self.source.clone() };
+        let copy = Copy { source: Source { version_id: version, size, ..source }, key, ..self.clone() };
+        match if_match {
+            Some(etag) => copy.source_if_match(etag),
+            None => copy,
+        }
+    }
+
     async fn send(self) -> Result<CopyOutcome> {
         let engine = Arc::clone(&self.engine);
         engine.keep_house();
@@ -239,6 +262,9 @@ impl Copy {
         let copied = async {
             let info = match self.source.size {
                 Some(size) if size <= self.threshold => None,
+                Some(size) if metadata == CopyDirective::Replace && self.source.is_known() => {
+                    Some(self.source.as_known(size))
+                }
                 // The conditions too: the parts are pinned to what it finds.
                 _ => Some(head_as(&engine, &source, &self.source.conditions.borrowed()).await?),
             };
@@ -377,6 +403,18 @@ fn directive(said: Option<CopyDirective>, given: bool, what: &str) -> Result<Cop
 }
 
 impl Source {
+    /// Whether it is one that was listed and nothing else: its entity tag is what its parts are pinned to.
+    fn is_known(&self) -> bool {
+        let mut conditions = self.conditions.iter();
+        matches!((conditions.next(), conditions.next()), (Some(("if-match", etag)), None) if is_strong(etag))
+    }
+
+    /// What there is to know of it without asking.
+    fn as_known(&self, size: u64) -> ObjectInfo {
+        let etag = self.conditions.iter().next().map(|(_, etag)| etag.to_owned());
+        ObjectInfo { size, etag, ..ObjectInfo::default() }
+    }
+
     /// The headers that name the source, with `conditions` on it.
     fn headers(&self, conditions: &Fields) -> Fields {
         self.headers_of(self.version_id.as_deref(), conditions)

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::file::FileWriter;
 use super::part::{Begun, Sink, Source};
+use super::workers::run_together;
 use crate::buffer::Slot;
 use crate::error::Result;
 use crate::net::Connection;
-use crate::plan::DownloadParts;
+use crate::plan::{DownloadParts, PartsOfGaps};
 
 /// Where a download's bytes go.
 pub(super) enum Destination {
@@ -19,18 +20,40 @@ pub(super) enum Destination {
     Discard,
 }
 
+/// Which parts there are beside the first.
+pub(super) enum Rest {
+    /// Those of one range.
+    Span(DownloadParts),
+    /// Those that an earlier download left to do.
+    Gaps(PartsOfGaps),
+}
+
+impl Rest {
+    fn next(&mut self) -> Option<Range<u64>> {
+        match self {
+            Rest::Span(parts) => parts.next(),
+            Rest::Gaps(parts) => parts.next(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Rest::Span(parts) => parts.len(),
+            Rest::Gaps(parts) => parts.left(),
+        }
+    }
+}
+
 /// The parts that no worker has taken yet.
 pub(super) struct Parts {
-    pub(super) rest: DownloadParts,
-    pub(super) next: u64,
+    pub(super) rest: Rest,
     pub(super) destination: Destination,
     pub(super) origin: u64,
 }
 
 impl Parts {
     fn take(&mut self) -> Option<(Range<u64>, Sink)> {
-        let range = self.rest.get(self.next)?;
-        self.next += 1;
+        let range = self.rest.next()?;
         let sink = self.sink(&range);
         Some((range, sink))
     }
@@ -57,8 +80,24 @@ impl Parts {
     }
 }
 
+/// Receives every part: the first, whose answer has begun, and the others.
+pub(super) async fn receive(
+    source: &Arc<Source>,
+    parts: Parts,
+    begun: (Range<u64>, Sink, Begun),
+    kept: &mut Option<Connection>,
+) -> Result<()> {
+    let others = source.engine.pace.workers(parts.rest.len().saturating_add(1)) - 1;
+    let parts = Arc::new(Mutex::new(parts));
+    // Boxed: whoever waits for a download should not carry a worker too.
+    let lead = Box::pin(work(Arc::clone(source), Arc::clone(&parts), Some(begun), kept.take()));
+    let crew = (0..others).map(|_| work(Arc::clone(source), Arc::clone(&parts), None, None));
+    run_together(lead, crew).await?;
+    Ok(())
+}
+
 /// One worker: part after part, on one connection for as long as it lasts.
-pub(super) async fn work(
+async fn work(
     source: Arc<Source>,
     parts: Arc<Mutex<Parts>>,
     begun: Option<(Range<u64>, Sink, Begun)>,

@@ -162,7 +162,8 @@ async fn delete_batch(engine: &Arc<Engine>, subject: &Subject, batch: &[Target])
         let Some(first) = passing.first() else { return Ok(failures) };
         let failure = judged(first);
         if matches!(failure.retry, Retry::Throttled(_)) {
-            engine.pace.throttled();
+            // Its own is given back already; a place that is had now is none of before the pace was last lowered.
+            engine.pace.throttled(Some(&engine.pace.admission.request().await));
         }
         if attempts.after(engine, failure).await.is_err() {
             failures.extend(passing);

@@ -6,15 +6,15 @@
 
 use std::ops::{Range, RangeBounds};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use tracing::Instrument;
 
 use super::Engine;
 use super::begun_get::BegunGet;
 use super::checksum::{CHECKSUM_MODE, Check, Unverified};
-use super::crew::{Destination, Parts, work};
-use super::file::PartialFile;
+use super::crew::{Destination, Parts, Rest, receive};
+use super::file::{Appearance, PartialFile};
 use super::head::ObjectInfo;
 use super::opening::{Opening, Wanted};
 use super::options::Borrowed;
@@ -23,9 +23,9 @@ use super::part::{Begun, RangeText, Source, reserve};
 use super::parts::ObjectParts;
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::{Attempts, Call, Subject};
+use super::resume::{self, DownloadResume, FileTarget, Opener};
 use super::stream::ObjectStream;
-use super::version::{Accepted, Pin, Version, accept_range, changed};
-use super::workers::run_together;
+use super::version::{Accepted, Pin, Version, accept_range, changed, changed_since_listed};
 use crate::buffer::{Buffer, FreezeError, OwnedTarget, Slot, Target, lend_blocking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
@@ -54,6 +54,7 @@ pub struct Get {
     progress: Option<Progress>,
     verify: Option<bool>,
     options: ReadOptions,
+    resume: Option<DownloadResume>,
 }
 
 read_methods!(Get);
@@ -62,7 +63,17 @@ version_method!(Get, this => this.options.version_id);
 impl Get {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Get {
         let options = ReadOptions::default();
-        Get { engine, bucket, key, wanted: Wanted::All, window: None, progress: None, verify: None, options }
+        Get {
+            engine,
+            bucket,
+            key,
+            wanted: Wanted::All,
+            window: None,
+            progress: None,
+            verify: None,
+            options,
+            resume: None,
+        }
     }
 
     /// Whether the bytes are compared with the object's own checksum, where it has one and all of it is
@@ -184,23 +195,70 @@ impl Get {
         })
     }
 
+    /// Lets [`Get::file`] survive its process: what arrives is told to the resume's log, and what is half done
+    /// stays where it is when the download is stopped or fails, so that another can go on with it. Objects of one
+    /// part are downloaded as without it; other destinations do not look at it.
+    ///
+    /// A download that goes on asks only for what is missing, of the version that the rest came from; where that
+    /// is no longer there, or the temporary is gone, it begins anew. The object's own checksum is compared as ever: what
+    /// was there is read back. [`Progress`] counts only what is received now.
+    pub fn resume(mut self, resume: DownloadResume) -> Get {
+        self.resume = Some(resume);
+        self
+    }
+
     /// Into a file: written out of order to a temporary name beside it, renamed when whole. The
     /// folder must exist; a file of that name is replaced.
     ///
     /// # Errors
     /// Those of [`Get::buffer`], and [`ErrorKind::Io`] where the file cannot be written. The target
-    /// is then as it was.
+    /// is then as it was. [`ErrorKind::Config`] where only a range was to be resumed.
     pub async fn file(self, path: impl Into<PathBuf>) -> Result<ObjectInfo> {
         let subject = self.subject()?;
+        let path = path.into();
         let downloaded = async {
             let mut kept = None;
-            let opened = self.open(&subject, &mut kept).await?;
-            let engine = Arc::clone(&opened.source.engine);
-            let info = opened.into_file(path.into(), false, &mut kept).await?;
+            let engine = Arc::clone(&self.engine);
+            let info = match self.resume.clone() {
+                Some(resume) => Box::pin(self.resume_file(&subject, &resume, path, &mut kept)).await?,
+                None => {
+                    self.open(&subject, &mut kept)
+                        .await?
+                        .into_file(path, Appearance::default(), None, &mut kept)
+                        .await?
+                }
+            };
             engine.put_back(&subject, kept);
             Ok(info)
         };
         downloaded.instrument(subject.span()).await
+    }
+
+    async fn resume_file(
+        self,
+        subject: &Subject,
+        resume: &DownloadResume,
+        path: PathBuf,
+        kept: &mut Option<Connection>,
+    ) -> Result<ObjectInfo> {
+        let Get { engine, wanted, progress, verify, options, .. } = self;
+        if wanted != Wanted::All {
+            let error = Error::new(ErrorKind::Config, "only a download of the whole object can be resumed");
+            return Err(subject.explain(error));
+        }
+        let (attached, conditions) = options.split();
+        let opener = Opener {
+            engine: &engine,
+            subject: subject.clone().with(attached),
+            conditions: &conditions,
+            verify: verify.unwrap_or(engine.config.verify_checksums),
+            sizes: &engine.sizes,
+            size: None,
+            listed_etag: None,
+            progress,
+        };
+        let target = FileTarget { path, appearance: Appearance::default(), attributes: None };
+        resume::to_file(opener, resume, target, kept).await
     }
 
     /// Receives every byte and keeps none: to measure, or to see that an object can be read.
@@ -321,7 +379,8 @@ impl Get {
         let subject = subject.clone().with(attached);
         let verify = verify.unwrap_or(engine.config.verify_checksums);
         let (conditions, sizes) = (&conditions, &engine.sizes);
-        let opening = Opening { wanted, part, in_order, conditions, verify, pin: None, sizes };
+        let (pin, size, listed_etag) = (None, None, None);
+        let opening = Opening { wanted, part, in_order, conditions, verify, pin, sizes, size, listed_etag };
         open(&engine, subject, opening, progress, kept).await
     }
 }
@@ -350,12 +409,16 @@ pub(crate) async fn open(
     engine.keep_house();
     let Opening { wanted, part, verify, pin, sizes, .. } = &opening;
     let all = *wanted == Wanted::All;
-    let whole = all && *verify && sizes.expects_small();
+    let whole = opening.asks_for_all();
     let first = opening.first();
     let mut range_text = RangeText::default();
     let mut headers = Borrowed::new();
-    headers.push(if whole { CHECKSUM_MODE } else { ("range", first.write(&mut range_text)) });
+    match whole {
+        true => headers.extend(verify.then_some(CHECKSUM_MODE)),
+        false => headers.push(("range", first.write(&mut range_text))),
+    }
     headers.extend(opening.conditions.iter());
+    headers.extend(opening.listed_etag.map(|etag| ("if-match", etag)));
     let pinned = pin.and_then(Pin::if_match).filter(|_| !headers.iter().any(|(name, _)| *name == "if-match"));
     headers.extend(pinned.map(|etag| ("if-match", etag)));
     let call = Call { headers: &headers, into_slot: true, ..Call::new(Method::Get) };
@@ -364,6 +427,9 @@ pub(crate) async fn open(
         attempts.begin();
         let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
             let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
+            if opening.is_another(head) {
+                return Err(changed_since_listed());
+            }
             if let Some(pin) = pin {
                 pin.accept(head, size)?;
             }
@@ -374,7 +440,7 @@ pub(crate) async fn open(
             let check = match verify {
                 false => Check::none(Unverified::TurnedOff),
                 true if wanted.of(size) != (0..size) => Check::none(Unverified::Range),
-                true => Check::of(head, arriving == (0..size)),
+                true => Check::of(head, arriving == (0..size), whole),
             };
             Ok((arriving, Version::of(head, size), ObjectInfo::of(head, size), check))
         });
@@ -406,6 +472,9 @@ pub(crate) async fn open(
             }
             Err(failure) if pinned.is_some() && failure.error.status() == Some(412) => {
                 return Err(subject.explain(changed("its ETag").error));
+            }
+            Err(failure) if opening.listed_etag.is_some() && failure.error.status() == Some(412) => {
+                return Err(subject.explain(changed_since_listed().error));
             }
             Err(failure) => attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?,
         }
@@ -450,15 +519,21 @@ impl Opened {
         self.run(Destination::Memory(slot), kept).await
     }
 
+    /// With `resume` what is half done survives, unless it is one request's.
     pub(crate) async fn into_file(
         self,
         path: PathBuf,
-        make_folders: bool,
+        appearance: Appearance,
+        resume: Option<&DownloadResume>,
         kept: &mut Option<Connection>,
     ) -> Result<ObjectInfo> {
+        let is_one = self.first.as_ref().is_none_or(|(first, _)| *first == self.wanted);
+        if let Some(resume) = resume.filter(|_| !is_one) {
+            return Box::pin(resume::begin(self, &resume.log, path, appearance, kept)).await;
+        }
         let subject = self.source.subject.clone();
         let explain = |error| subject.explain(error);
-        let file = PartialFile::create(path, make_folders).await.map_err(explain)?;
+        let file = PartialFile::create(path, appearance).await.map_err(explain)?;
         let info = self.run(Destination::File(file.writer()), kept).await?;
         file.finish().await.map_err(explain)?;
         Ok(info)
@@ -468,26 +543,21 @@ impl Opened {
         self.run(Destination::Discard, kept).await
     }
 
-    async fn run(self, destination: Destination, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
+    pub(super) async fn run(self, destination: Destination, kept: &mut Option<Connection>) -> Result<ObjectInfo> {
         let Opened { source, mut info, wanted, first } = self;
         let progress = source.progress.clone();
         if let Some((first, begun)) = first {
-            let pace = &source.engine.pace;
-            let rest = download_parts(rest_of(&wanted, &first), pace.part_size());
-            let others = pace.workers(rest.len().saturating_add(1)) - 1;
-            let mut parts = Parts { rest, next: 0, destination, origin: wanted.start };
+            let rest = Rest::Span(download_parts(rest_of(&wanted, &first), source.engine.pace.part_size()));
+            let is_one = rest.len() == 0;
+            let mut parts = Parts { rest, destination, origin: wanted.start };
             let sink = parts.first_sink(&first);
-            if others == 0 && parts.rest.len() == 0 {
+            if is_one {
                 // One part, one request: no crew.
                 source.fetch_and_ask(source.fetch(first, sink, Some(begun), kept)).await?;
                 source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
             } else {
-                let parts = Arc::new(Mutex::new(parts));
                 let source = Arc::new(source);
-                let begun = Some((first, sink, begun));
-                let lead = work(Arc::clone(&source), Arc::clone(&parts), begun, kept.take());
-                let crew = (0..others).map(|_| work(Arc::clone(&source), Arc::clone(&parts), None, None));
-                source.fetch_and_ask(run_together(lead, crew)).await?;
+                source.fetch_and_ask(receive(&source, parts, (first, sink, begun), kept)).await?;
                 source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
             }
         }

@@ -23,12 +23,15 @@ pub struct GetItem {
     pub(super) key: String,
     pub(super) wanted: Wanted,
     pub(super) version: Option<String>,
+    /// Of the whole object, as far as the caller knows.
+    pub(super) size: Option<u64>,
+    pub(super) if_match: Option<String>,
 }
 
 impl GetItem {
     /// All bytes of the object of this key.
     pub fn new(key: impl Into<String>) -> GetItem {
-        GetItem { key: key.into(), wanted: Wanted::All, version: None }
+        GetItem { key: key.into(), wanted: Wanted::All, version: None, size: None, if_match: None }
     }
 
     /// Only these bytes of it, as [`Get::range`](crate::Get::range).
@@ -49,6 +52,23 @@ impl GetItem {
     #[must_use]
     pub fn version(mut self, id: impl Into<String>) -> GetItem {
         self.version = Some(id.into());
+        self
+    }
+
+    /// The size of the whole object in bytes, as a listing tells it. It decides at once how the object is asked for
+    /// and how much memory that takes; where the server then says another, the server's counts.
+    #[must_use]
+    pub fn size(mut self, bytes: u64) -> GetItem {
+        self.size = Some(bytes);
+        self
+    }
+
+    /// Only while the object has this entity tag, as a listing tells it, so that what was listed is what is read;
+    /// otherwise an error of kind [`Precondition`](crate::ErrorKind::Precondition). A weak tag counts for nothing,
+    /// since no server compares by it.
+    #[must_use]
+    pub fn if_match(mut self, etag: impl Into<String>) -> GetItem {
+        self.if_match = Some(etag.into());
         self
     }
 

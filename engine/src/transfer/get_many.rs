@@ -9,7 +9,8 @@ use tracing::Instrument;
 
 use super::Engine;
 use super::checksum::Sizes;
-use super::file::write_file;
+use super::file::{Appearance, FileAttributes, write_file};
+use super::file_item::FileItem;
 use super::get::{Object, incomplete};
 use super::get_item::GetItem;
 use super::getter::Getter;
@@ -18,6 +19,7 @@ use super::many::{Items, Outcomes, Worker, start};
 use super::part::reserve;
 use super::read_options::{ReadOptions, read_methods};
 use super::request::Subject;
+use super::resume::FileTarget;
 use crate::error::Result;
 use crate::metrics::Progress;
 use crate::pace::MemoryPermit;
@@ -29,14 +31,19 @@ pub struct GetMany {
     bucket: String,
     progress: Option<Progress>,
     verify: Option<bool>,
+    attributes: Option<Attributes>,
     options: ReadOptions,
 }
+
+/// What an answer says of the file that its object becomes.
+pub(crate) type Attributes = Arc<dyn Fn(&ObjectInfo) -> FileAttributes + Send + Sync>;
 
 read_methods!(GetMany);
 
 impl GetMany {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String) -> GetMany {
-        GetMany { engine, bucket, progress: None, verify: None, options: ReadOptions::default() }
+        let options = ReadOptions::default();
+        GetMany { engine, bucket, progress: None, verify: None, attributes: None, options }
     }
 
     /// Whether objects are compared with their own checksums; otherwise as `verify_checksums` is set.
@@ -48,6 +55,24 @@ impl GetMany {
     /// Counts bytes and objects as they arrive.
     pub fn progress(mut self, progress: Progress) -> GetMany {
         self.progress = Some(progress);
+        self
+    }
+
+    /// What each file gets by what the server says of its object, as where its time of modification is kept in the
+    /// metadata. It wins over what the file's item says.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client, files: Vec<(String, std::path::PathBuf)>) -> wirespeed::Result<()> {
+    /// use wirespeed::FileAttributes;
+    ///
+    /// let written = client.get_many("bucket").attributes(|info| FileAttributes { modified: info.last_modified, mode: None });
+    /// let mut files = written.files(files)?;
+    /// # while files.next().await.is_some() {}
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn attributes(mut self, of: impl Fn(&ObjectInfo) -> FileAttributes + Send + Sync + 'static) -> GetMany {
+        self.attributes = Some(Arc::new(of));
         self
     }
 
@@ -132,6 +157,14 @@ impl GetMany {
         self.start(Items::known(keys.into_iter().map(GetItem::new)), Discard)
     }
 
+    /// The same for objects that are still being found.
+    ///
+    /// # Errors
+    /// Those of [`GetMany::buffers`].
+    pub fn discard_from(self, items: impl Stream<Item = GetItem> + Send + 'static) -> Result<Outcomes<ObjectInfo>> {
+        self.start(Items::found(items), Discard)
+    }
+
     /// Each object into a file of its own, named beside its key; missing folders are made. A file
     /// appears when it is whole.
     ///
@@ -142,7 +175,7 @@ impl GetMany {
         K: IntoIterator<Item = (String, PathBuf)>,
         K::IntoIter: Send + 'static,
     {
-        self.start(Items::known(targets), Files)
+        self.start_files(Items::known(targets))
     }
 
     /// The same from keys that are still being found: downloads begin with the first.
@@ -153,7 +186,48 @@ impl GetMany {
         self,
         targets: impl Stream<Item = (String, PathBuf)> + Send + 'static,
     ) -> Result<Outcomes<ObjectInfo>> {
-        self.start(Items::found(targets), Files)
+        self.start_files(Items::found(targets))
+    }
+
+    /// The same with what is known of each object, which saves memory and time, and with how its file is to appear.
+    /// Of the stream no more is taken than can be in flight: it may be as long as it likes.
+    ///
+    /// ```no_run
+    /// # async fn example(client: wirespeed::Client, found: tokio::sync::mpsc::Receiver<wirespeed::ListedObject>)
+    /// # -> wirespeed::Result<()> {
+    /// use std::pin::Pin;
+    /// use std::task::{Context, Poll};
+    /// use wirespeed::{FileItem, ListedObject};
+    ///
+    /// /// A listing that somebody else reads.
+    /// struct Found(tokio::sync::mpsc::Receiver<ListedObject>);
+    ///
+    /// impl futures_core::Stream for Found {
+    ///     type Item = FileItem;
+    ///
+    ///     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<FileItem>> {
+    ///         let found = self.0.poll_recv(cx);
+    ///         found.map(|found| found.map(|object| FileItem::new(&object.key, &object.key).size(object.size)))
+    ///     }
+    /// }
+    ///
+    /// let mut files = client.get_many("bucket").into_files(Found(found))?;
+    /// while let Some((index, file)) = files.next().await {
+    ///     println!("{index}: {} bytes", file?.size);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`GetMany::buffers`].
+    pub fn into_files(self, items: impl Stream<Item = FileItem> + Send + 'static) -> Result<Outcomes<ObjectInfo>> {
+        self.start_files(Items::found(items))
+    }
+
+    fn start_files<I: Into<FileItem> + Send + 'static>(mut self, items: Items<I>) -> Result<Outcomes<ObjectInfo>> {
+        let attributes = self.attributes.take();
+        self.start(items, move |getter| Files { getter, attributes: attributes.clone() })
     }
 
     fn start<I, T, W>(self, items: Items<I>, worker: impl Fn(Getter) -> W) -> Result<Outcomes<T>>
@@ -162,7 +236,7 @@ impl GetMany {
         T: Send + 'static,
         W: Worker<I, T>,
     {
-        let GetMany { engine, bucket, progress, verify, options } = self;
+        let GetMany { engine, bucket, progress, verify, options, .. } = self;
         let verify = verify.unwrap_or(engine.config.verify_checksums);
         let sizes = Arc::new(Sizes::mostly_small());
         let (attached, conditions) = options.split();
@@ -233,39 +307,65 @@ impl Worker<GetItem, ObjectInfo> for Discard {
     }
 }
 
-struct Files(Getter);
+struct Files {
+    getter: Getter,
+    attributes: Option<Attributes>,
+}
 
 impl Files {
-    async fn file(&mut self, key: String, path: PathBuf) -> Result<ObjectInfo> {
-        let getter = &mut self.0;
+    async fn file(&mut self, item: FileItem) -> Result<ObjectInfo> {
+        let FileItem { object, path, attributes, no_clobber, resume, job } = item;
+        let getter = &mut self.getter;
         let part = getter.engine.pace.part_size();
-        let mut permit = getter.engine.pace.admission.memory(part).await;
-        let opened = getter.open(GetItem::new(key), None).await?;
-        let length = opened.length();
-        if length > part {
-            drop(permit);
-            return opened.into_file(path, true, &mut getter.kept).await;
+        let is_large = object.size.is_none_or(|size| size > part);
+        if let Some(resume) = resume.filter(|resume| is_large || resume.has_left()) {
+            let appearance = Appearance { make_folders: true, no_clobber, attributes, job };
+            let target = FileTarget { path, appearance, attributes: self.attributes.clone() };
+            return Box::pin(getter.resume_file(object, &resume, target)).await;
         }
+        let permit = match object.size {
+            // It will pass through stages, which are paid for when there is something to receive.
+            Some(size) if size > part => None,
+            size => Some(getter.engine.pace.admission.memory(size.unwrap_or(part)).await),
+        };
+        let room = object.size.unwrap_or(part);
+        let opened = getter.open(object, None).await?;
+        let length = opened.length();
+        let told = self.attributes.as_ref().map(|of| of(&opened.info)).unwrap_or_default();
+        let appearance = Appearance { make_folders: true, no_clobber, attributes: told.or(attributes), job };
+        let mut permit = match permit {
+            Some(permit) if length <= room => permit,
+            _ => {
+                drop(permit);
+                return opened.into_file(path, appearance, None, &mut getter.kept).await;
+            }
+        };
         // Small enough to be received whole: opened, written and renamed in one go.
         permit.shrink(length);
+        let engine = Arc::clone(&getter.engine);
         let subject = opened.source.subject.clone();
         let explain = |error| subject.explain(error);
-        let mut target = reserve(&getter.engine, length).map_err(explain)?;
+        let mut target = reserve(&engine, length).map_err(explain)?;
         let slot = target.whole();
         let info = opened.into_memory(slot, &mut getter.kept).await?;
         let content = target.freeze().map_err(|error| explain(incomplete(&error)))?;
-        write_file(path, content, true).await.map_err(explain)?;
+        let written = engine.files.run(move || {
+            let _permit = permit;
+            write_file(path, &content, appearance)
+        });
+        written.await.map_err(explain)?;
         Ok(info)
     }
 }
 
-impl Worker<(String, PathBuf), ObjectInfo> for Files {
-    async fn work(&mut self, (key, path): (String, PathBuf)) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
-        let span = self.0.bucket.span_of(&key);
-        (self.file(key, path).instrument(span).await, None)
+impl<I: Into<FileItem> + Send + 'static> Worker<I, ObjectInfo> for Files {
+    async fn work(&mut self, item: I) -> (Result<ObjectInfo>, Option<MemoryPermit>) {
+        let item = item.into();
+        let span = self.getter.bucket.span_of(item.key());
+        (self.file(item).instrument(span).await, None)
     }
 
     fn retire(self) {
-        self.0.retire();
+        self.getter.retire();
     }
 }

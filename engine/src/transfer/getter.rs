@@ -11,6 +11,7 @@ use super::head::ObjectInfo;
 use super::opening::Opening;
 use super::options::Fields;
 use super::request::Subject;
+use super::resume::{DownloadResume, FileTarget, Opener, to_file};
 use super::version::Pin;
 use crate::buffer::Target;
 use crate::error::Result;
@@ -33,24 +34,52 @@ pub(super) struct Getter {
 impl Getter {
     /// Sends the first request; where several reads of the key must be of one version, with their `pin`.
     pub(super) async fn open(&mut self, item: GetItem, pin: Option<&Pin>) -> Result<Opened> {
-        let GetItem { key, wanted, version } = item;
-        let mut subject = self.bucket.with_key(&key)?;
-        if let Some(id) = version {
-            subject = subject.at_version(id);
-        }
+        let subject = self.subject(&item)?;
+        let GetItem { wanted, size, if_match, .. } = item;
         if wanted.is_empty() {
             return Err(subject.explain(empty_range()));
         }
         let part = self.engine.pace.part_size();
         let (conditions, verify, sizes) = (&*self.conditions, self.verify, &*self.sizes);
-        let opening = Opening { wanted, part, in_order: false, conditions, verify, pin, sizes };
+        let listed_etag = listed(&if_match);
+        let in_order = false;
+        let opening = Opening { wanted, part, in_order, conditions, verify, pin, sizes, size, listed_etag };
         open(&self.engine, subject, opening, self.progress.clone(), &mut self.kept).await
     }
 
-    /// Receives into the engine's memory. The budget is asked for one part's room before the size is
-    /// known, since the bytes come with the answer, and for what a larger object needs after that.
+    /// Downloads all of an object to a file, going on with what an earlier run left of it.
+    pub(super) async fn resume_file(
+        &mut self,
+        item: GetItem,
+        resume: &DownloadResume,
+        target: FileTarget,
+    ) -> Result<ObjectInfo> {
+        let opener = Opener {
+            engine: &self.engine,
+            subject: self.subject(&item)?,
+            conditions: &self.conditions,
+            verify: self.verify,
+            sizes: &self.sizes,
+            size: item.size,
+            listed_etag: listed(&item.if_match),
+            progress: self.progress.clone(),
+        };
+        to_file(opener, resume, target, &mut self.kept).await
+    }
+
+    fn subject(&self, item: &GetItem) -> Result<Subject> {
+        let subject = self.bucket.with_key(&item.key)?;
+        Ok(match &item.version {
+            Some(id) => subject.at_version(id.clone()),
+            None => subject,
+        })
+    }
+
+    /// Receives into the engine's memory. The budget is asked for one part's room unless the size is
+    /// known before, since the bytes come with the answer, and for what a larger object needs after that.
     pub(super) async fn buffer(&mut self, item: GetItem, pin: Option<&Pin>) -> Result<(Object, MemoryPermit)> {
-        let first = item.wanted.most().min(self.engine.pace.part_size());
+        let part = self.engine.pace.part_size();
+        let first = item.size.map_or(part, |size| size.min(part)).min(item.wanted.most());
         let mut permit = self.engine.pace.admission.undelivered(first).await;
         let mut opened = self.open(item, pin).await?;
         let length = opened.length();
@@ -82,4 +111,9 @@ impl Getter {
     pub(super) fn retire(self) {
         self.engine.put_back(&self.bucket, self.kept);
     }
+}
+
+/// A weak tag stands in no `If-Match`.
+fn listed(if_match: &Option<String>) -> Option<&str> {
+    if_match.as_deref().filter(|etag| !etag.starts_with("W/"))
 }

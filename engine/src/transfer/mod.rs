@@ -11,16 +11,20 @@ pub(crate) mod bucket;
 pub(crate) mod checksum;
 pub(crate) mod cleanup;
 pub(crate) mod copy;
+pub(crate) mod copy_many;
 mod crew;
 pub(crate) mod delete;
 pub(crate) mod file;
+pub(crate) mod file_item;
 pub(crate) mod get;
 pub(crate) mod get_item;
 pub(crate) mod get_many;
 pub(crate) mod get_ranges;
 mod getter;
 pub(crate) mod head;
+pub(crate) mod head_many;
 pub(crate) mod list;
+pub(crate) mod list_parts;
 mod lost_answer;
 pub(crate) mod many;
 mod multipart;
@@ -41,8 +45,10 @@ mod read_options;
 mod refusal;
 mod remedy;
 mod request;
+pub(crate) mod resume;
 pub(crate) mod stream;
 mod upload;
+pub(crate) mod upload_item;
 pub(crate) mod uploads;
 mod version;
 mod workers;
@@ -52,6 +58,7 @@ use std::time::Duration;
 
 use checksum::{Acceptance, Sizes};
 use cleanup::Cleanups;
+use file::FileThreads;
 pub(crate) use place::Places;
 
 use crate::buffer;
@@ -73,6 +80,7 @@ pub(crate) struct Engine {
     pub(crate) clock: Clock,
     pub(crate) connections: ConnectionPool,
     pub(crate) memory: buffer::Pool,
+    pub(crate) files: FileThreads,
     pub(crate) pace: Pace,
     pub(crate) counters: Counters,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -110,6 +118,7 @@ impl Engine {
             clock: Clock::default(),
             connections,
             memory,
+            files: FileThreads::default(),
             counters: Counters::default(),
             observer,
             cleanups: Cleanups::default(),

@@ -29,17 +29,21 @@ const LATE_PARTS: Duration = Duration::from_millis(300);
 
 /// A part that the server has.
 #[derive(Clone)]
-pub(super) struct SentPart {
+pub(crate) struct SentPart {
     pub(super) number: u32,
     pub(super) etag: String,
     pub(super) sum: Option<Sum>,
 }
 
-/// A multipart upload that exists on the server; dropped, it is aborted behind the caller's back.
-pub(super) struct StartedUpload {
+/// A multipart upload that exists on the server; dropped, it is aborted behind the caller's back, unless it is kept.
+pub(crate) struct StartedUpload {
     engine: Arc<Engine>,
     subject: Subject,
     pub(super) upload_id: String,
+    /// The checksum that the server was told of when it was started.
+    pub(super) checksum: Option<ChecksumAlgorithm>,
+    /// Another run will go on with it.
+    is_kept: bool,
     /// Until it is completed or aborted there is something to clean up.
     pending: Option<Cleanup>,
 }
@@ -81,9 +85,31 @@ impl StartedUpload {
             }
             let upload_id = started?;
             pending.named(&upload_id);
-            Ok(StartedUpload { engine, subject, upload_id, pending: Some(pending) })
+            Ok(StartedUpload { engine, subject, upload_id, checksum, is_kept: false, pending: Some(pending) })
         };
         tokio::spawn(starting.in_current_span()).await.unwrap_or_else(|error| Err(lost(error)))
+    }
+
+    /// One that an earlier run started, and kept.
+    pub(super) fn of_earlier(
+        engine: &Arc<Engine>,
+        subject: &Subject,
+        upload_id: String,
+        checksum: Option<ChecksumAlgorithm>,
+    ) -> StartedUpload {
+        let pending = engine.cleanups.begin(&subject.bucket, &subject.key);
+        pending.named(&upload_id);
+        let (engine, subject) = (Arc::clone(engine), subject.clone());
+        StartedUpload { engine, subject, upload_id, checksum, is_kept: true, pending: Some(pending) }
+    }
+
+    /// Leaves it on the server when it does not end well: somebody knows of it, and will go on with it.
+    pub(super) fn keep(&mut self) {
+        self.is_kept = true;
+    }
+
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_kept
     }
 
     /// The upload is complete.
@@ -105,7 +131,7 @@ impl StartedUpload {
 
 impl Drop for StartedUpload {
     fn drop(&mut self) {
-        let Some(pending) = self.pending.take() else { return };
+        let Some(pending) = self.pending.take().filter(|_| !self.is_kept) else { return };
         // Without a runtime the process is ending, and nothing can be sent any more.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let engine = Arc::clone(&self.engine);

@@ -83,9 +83,32 @@ pub(crate) struct Opening<'a> {
     pub(crate) pin: Option<&'a Pin>,
     /// Where it is learnt how large objects are.
     pub(crate) sizes: &'a Sizes,
+    /// How large this one is, as far as its caller knows.
+    pub(crate) size: Option<u64>,
+    /// The entity tag that the caller knows it by, where it must be that one.
+    pub(crate) listed_etag: Option<&'a str>,
 }
 
 impl Opening<'_> {
+    /// Whether the first request asks for the whole object: only that answer brings its checksum, and of a small
+    /// object it costs no byte more.
+    pub(super) fn asks_for_all(&self) -> bool {
+        self.wanted == Wanted::All
+            && match self.size {
+                Some(size) => size <= self.part,
+                None => self.verify && self.sizes.expects_small(),
+            }
+    }
+
+    /// Whether an answer comes from another version than the one that was listed: some servers do not look at
+    /// `If-Match`, and some write a tag with quotes in one place and without in another.
+    pub(super) fn is_another(&self, head: &ResponseHead<'_>) -> bool {
+        match (self.listed_etag, head.etag) {
+            (Some(listed), Some(found)) => listed.trim_matches('"') != found.trim_matches('"'),
+            _ => false,
+        }
+    }
+
     /// The bytes that the first request asks for.
     pub(super) fn first(&self) -> First {
         match &self.wanted {

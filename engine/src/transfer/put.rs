@@ -10,6 +10,7 @@ use super::Engine;
 use super::file::SourceFile;
 use super::put_options::{PutOptions, Written, put_methods};
 use super::request::Subject;
+use super::resume::UploadResume;
 use super::upload::{Content, Upload};
 use crate::error::Result;
 use crate::metrics::Progress;
@@ -42,6 +43,7 @@ pub struct Put {
     /// How large an object of unknown length is expected to be.
     pub(super) expected_size: u64,
     pub(super) stop: Option<Stop>,
+    resume: Option<UploadResume>,
 }
 
 /// What ends an upload early when it comes.
@@ -53,7 +55,7 @@ impl Put {
     pub(crate) fn new(engine: Arc<Engine>, bucket: String, key: String) -> Put {
         let checksum = engine.config.checksum_algorithm;
         let options = PutOptions::default();
-        Put { engine, bucket, key, progress: None, checksum, options, expected_size: 0, stop: None }
+        Put { engine, bucket, key, progress: None, checksum, options, expected_size: 0, stop: None, resume: None }
     }
 
     /// The checksum that goes with the bytes, or `None` for none; otherwise as `checksum_algorithm` is
@@ -75,6 +77,17 @@ impl Put {
         self
     }
 
+    /// Lets [`Put::file`] survive its process where the file goes in parts: what the server has accepted is told to the
+    /// resume's log, and stays on the server when the upload is stopped or fails, so that another can go on with it.
+    /// Files of one request are uploaded as without it; other sources do not look at it.
+    ///
+    /// An upload that goes on sends only the parts that the server does not list. Where the file has changed
+    /// since, or the upload is gone, it begins anew. [`Progress`] counts only what is sent now.
+    pub fn resume(mut self, resume: UploadResume) -> Put {
+        self.resume = Some(resume);
+        self
+    }
+
     /// From memory, which is sent from where it is. Anything that owns bytes can be wrapped without
     /// a copy by [`Bytes::from_owner`].
     ///
@@ -91,7 +104,7 @@ impl Put {
     /// As [`Put::bytes`]; and [`ErrorKind::Io`](crate::ErrorKind::Io) where the file cannot be read,
     /// [`ErrorKind::Integrity`](crate::ErrorKind::Integrity) where it changed meanwhile.
     pub async fn file(self, path: impl Into<PathBuf>) -> Result<PutOutcome> {
-        let file = SourceFile::open(path.into()).await;
+        let file = SourceFile::open(path.into(), None).await;
         let explain = |error: crate::Error| error.with_context("put", &self.bucket, &self.key);
         let content = Content::File(file.map_err(explain)?);
         self.run(content).await
@@ -113,7 +126,8 @@ impl Put {
 
     pub(super) fn upload(self, subject: Subject, content: Content) -> Upload {
         let written = Written::new(&self.options);
+        let resume = self.resume.filter(|_| matches!(content, Content::File(_)));
         let (checksum, progress) = (self.checksum, self.progress);
-        Upload { engine: self.engine, subject, content, checksum, written, progress }
+        Upload { engine: self.engine, subject, content, checksum, written, progress, resume }
     }
 }

@@ -7,16 +7,19 @@ use bytes::Bytes;
 use futures_core::Stream;
 
 use super::Engine;
-use super::file::SourceFile;
+use super::file::{FoundFile, SourceFile};
 use super::many::{Items, Outcomes, Worker, start};
 use super::put::PutOutcome;
 use super::put_options::{PutOptions, Written, put_methods};
 use super::request::Subject;
+use super::resume::UploadResume;
 use super::upload::{Content, Upload};
+use super::upload_item::UploadItem;
 use crate::error::Result;
 use crate::metrics::Progress;
 use crate::net::Connection;
 use crate::pace::MemoryPermit;
+use crate::plan::{UploadPlan, upload_plan};
 use crate::wire::checksum::ChecksumAlgorithm;
 
 /// PUTs that have not been sent; made by [`Client::put_many`](crate::Client::put_many).
@@ -79,7 +82,7 @@ impl PutMany {
         K: IntoIterator<Item = (String, Bytes)>,
         K::IntoIter: Send + 'static,
     {
-        self.start(Items::known(objects))
+        self.start(Items::known(objects), MemoryPutter)
     }
 
     /// Each object from a file.
@@ -91,7 +94,7 @@ impl PutMany {
         K: IntoIterator<Item = (PathBuf, String)>,
         K::IntoIter: Send + 'static,
     {
-        self.start(Items::known(files))
+        self.start(Items::known(files), FilePutter)
     }
 
     /// The same from files that are still being found: uploads begin with the first.
@@ -102,29 +105,39 @@ impl PutMany {
         self,
         files: impl Stream<Item = (PathBuf, String)> + Send + 'static,
     ) -> Result<Outcomes<PutOutcome>> {
-        self.start(Items::found(files))
+        self.start(Items::found(files), FilePutter)
     }
 
-    fn start<I>(self, items: Items<I>) -> Result<Outcomes<PutOutcome>>
+    /// The same with what is known of each file, which saves looking at it before it is read, and with options of its
+    /// own where it has some. Of the stream no more is taken than can be in flight: it may be as long as it likes.
+    ///
+    /// # Errors
+    /// Those of [`PutMany::bytes`].
+    pub fn from_files(self, files: impl Stream<Item = UploadItem> + Send + 'static) -> Result<Outcomes<PutOutcome>> {
+        self.start(Items::found(files), FilePutter)
+    }
+
+    fn start<I, W>(self, items: Items<I>, worker: impl Fn(Putter) -> W) -> Result<Outcomes<PutOutcome>>
     where
         I: Send + 'static,
-        Putter: Worker<I, PutOutcome>,
+        W: Worker<I, PutOutcome>,
     {
         let PutMany { engine, bucket, progress, checksum, options, media_type } = self;
         let bucket = Subject::bucket(&engine, "put", &bucket)?.with(options.attached());
         let written = Written::new(&options);
-        let by_key = media_type.filter(|_| options.content_type.is_none());
-        let by_key = by_key.map(|media_type| Arc::new(ByKey { media_type, options }));
+        let by_key = media_type.map(|media_type| Arc::new(ByKey { media_type, options }));
         let workers = engine.pace.workers(usize::MAX);
-        let crew = start(items, workers, || Putter {
-            engine: Arc::clone(&engine),
-            bucket: bucket.clone(),
-            written: Arc::clone(&written),
-            by_key: by_key.clone(),
-            typed: None,
-            checksum,
-            progress: progress.clone(),
-            kept: None,
+        let crew = start(items, workers, || {
+            worker(Putter {
+                engine: Arc::clone(&engine),
+                bucket: bucket.clone(),
+                written: Arc::clone(&written),
+                by_key: by_key.clone(),
+                typed: None,
+                checksum,
+                progress: progress.clone(),
+                kept: None,
+            })
         });
         Ok(crew.into())
     }
@@ -150,8 +163,11 @@ struct Putter {
 }
 
 impl Putter {
+    /// What the call's options come to for this key.
     fn written(&mut self, key: &str) -> Arc<Written> {
-        let Some(by_key) = &self.by_key else { return Arc::clone(&self.written) };
+        let Some(by_key) = self.by_key.as_ref().filter(|by_key| by_key.options.content_type.is_none()) else {
+            return Arc::clone(&self.written);
+        };
         let Some(media_type) = (by_key.media_type)(key) else { return Arc::clone(&self.written) };
         match &self.typed {
             Some((known, written)) if *known == media_type => Arc::clone(written),
@@ -163,14 +179,62 @@ impl Putter {
         }
     }
 
-    async fn put(&mut self, key: &str, content: Content) -> Result<PutOutcome> {
+    /// The same of options that are the object's own.
+    fn own_written(&self, key: &str, mut options: PutOptions) -> Arc<Written> {
+        if options.content_type.is_none() {
+            options.content_type = self.by_key.as_ref().and_then(|by_key| (by_key.media_type)(key));
+        }
+        Written::new(&options)
+    }
+
+    async fn put(&mut self, key: &str, body: Bytes) -> Result<PutOutcome> {
+        let (subject, written) = (self.bucket.with_key(key)?, self.written(key));
+        self.send(subject, Content::Memory(body), written, None).await
+    }
+
+    async fn upload(&mut self, item: UploadItem) -> Result<PutOutcome> {
+        let UploadItem { path, key, size, options, resume } = item;
+        let mut subject = self.bucket.with_key(&key)?;
+        let written = match options {
+            None => self.written(&key),
+            Some(options) => {
+                subject = subject.with(options.attached());
+                self.own_written(&key, *options)
+            }
+        };
+        let content = match size {
+            Some(size) if self.goes_at_once(size) && !resume.as_ref().is_some_and(UploadResume::has_left) => {
+                Content::Found(FoundFile { path, size })
+            }
+            _ => {
+                let file = SourceFile::open(path, size).await;
+                Content::File(file.map_err(|error| subject.explain(error))?)
+            }
+        };
+        self.send(subject, content, written, resume).await
+    }
+
+    /// Whether a file of this size is one request.
+    fn goes_at_once(&self, size: u64) -> bool {
+        let plan = upload_plan(size, self.engine.pace.part_size(), self.engine.config.multipart_threshold);
+        matches!(plan, Ok(UploadPlan::Single { .. }))
+    }
+
+    async fn send(
+        &mut self,
+        subject: Subject,
+        content: Content,
+        written: Arc<Written>,
+        resume: Option<UploadResume>,
+    ) -> Result<PutOutcome> {
         let upload = Upload {
             engine: Arc::clone(&self.engine),
-            subject: self.bucket.with_key(key)?,
+            subject,
             content,
-            written: self.written(key),
+            written,
             checksum: self.checksum,
             progress: self.progress.clone(),
+            resume,
         };
         upload.run(&mut self.kept).await
     }
@@ -180,28 +244,26 @@ impl Putter {
     }
 }
 
-impl Worker<(String, Bytes), PutOutcome> for Putter {
+struct MemoryPutter(Putter);
+
+impl Worker<(String, Bytes), PutOutcome> for MemoryPutter {
     async fn work(&mut self, (key, body): (String, Bytes)) -> (Result<PutOutcome>, Option<MemoryPermit>) {
-        (self.put(&key, Content::Memory(body)).await, None)
+        (self.0.put(&key, body).await, None)
     }
 
     fn retire(self) {
-        Putter::retire(self);
+        self.0.retire();
     }
 }
 
-impl Worker<(PathBuf, String), PutOutcome> for Putter {
-    async fn work(&mut self, (path, key): (PathBuf, String)) -> (Result<PutOutcome>, Option<MemoryPermit>) {
-        let put = async {
-            let file = SourceFile::open(path).await;
-            let explain = |error: crate::Error| error.with_context("put", &self.bucket.bucket, &key);
-            let content = Content::File(file.map_err(explain)?);
-            self.put(&key, content).await
-        };
-        (put.await, None)
+struct FilePutter(Putter);
+
+impl<I: Into<UploadItem> + Send + 'static> Worker<I, PutOutcome> for FilePutter {
+    async fn work(&mut self, item: I) -> (Result<PutOutcome>, Option<MemoryPermit>) {
+        (self.0.upload(item.into()).await, None)
     }
 
     fn retire(self) {
-        Putter::retire(self);
+        self.0.retire();
     }
 }

@@ -9,7 +9,7 @@ use crate::config::is_region;
 use crate::credentials::{TOLERATED, seconds_between};
 use crate::error::{Error, ErrorKind};
 use crate::net::{NetFailure, region_of_host};
-use crate::pace::Retry;
+use crate::pace::{RequestPermit, Retry};
 use crate::wire::response::ResponseHead;
 use crate::wire::xml::ErrorBody;
 
@@ -21,15 +21,17 @@ pub(crate) struct Failure {
     pub(crate) object_size: Option<u64>,
     /// There was no connection to send the request on.
     pub(crate) unsent: bool,
+    /// The place that the next attempt is waited for in.
+    pub(crate) place: Option<RequestPermit>,
 }
 
 impl Failure {
     pub(crate) fn never(error: Error) -> Failure {
-        Failure { error, retry: Retry::Never, object_size: None, unsent: false }
+        Failure { error, retry: Retry::Never, object_size: None, unsent: false, place: None }
     }
 
     pub(crate) fn backoff(error: Error) -> Failure {
-        Failure { error, retry: Retry::Backoff, object_size: None, unsent: false }
+        Failure { error, retry: Retry::Backoff, object_size: None, unsent: false, place: None }
     }
 
     /// Before a byte of the request was sent.
@@ -72,7 +74,7 @@ impl From<NetFailure> for Failure {
         if let Some(hint) = hint {
             error = error.with_hint(hint);
         }
-        Failure { error, retry, object_size: None, unsent: false }
+        Failure { error, retry, object_size: None, unsent: false, place: None }
     }
 }
 
@@ -158,7 +160,7 @@ impl Refusal {
         if let Some(hint) = verdict.hint {
             error = error.with_hint(hint);
         }
-        Failure { error, retry, object_size: self.object_size, unsent: false }
+        Failure { error, retry, object_size: self.object_size, unsent: false, place: None }
     }
 }
 

@@ -16,7 +16,7 @@ use super::remedy::Sent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
 use crate::net::{Authority, BodyLeft, Connection, NetFailure, check_bucket, check_key, is_directory_bucket};
-use crate::pace::{MemoryPermit, RequestPermit, Retry};
+use crate::pace::{MemoryPermit, News, RequestPermit, Retry};
 use crate::wire::checksum::{ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload, Request, write_request};
 use crate::wire::response::ResponseHead;
@@ -287,7 +287,10 @@ impl Engine {
         let operation = subject.operation;
         let exchange = Exchange { connection, sent_sum, permit, operation, status, timing };
         match read {
-            Ok(accepted) => Ok((exchange, accepted?)),
+            Ok(accepted) => {
+                self.pace.succeeded();
+                Ok((exchange, accepted?))
+            }
             Err(refusal) => {
                 // Boxed: most requests succeed, and should not carry what else may come of them.
                 let sent = Sent { subject, standing, signed_at, is_remedied: attempts.remedies > 0 };
@@ -321,6 +324,8 @@ impl Engine {
         sent: &Sent<'_>,
         kept: &mut Option<Connection>,
     ) -> Failure {
+        // It says when the request was sent.
+        let place = exchange.permit.take();
         let document = match exchange.connection.receive_document(ERROR_DOCUMENT).await {
             Ok(Some(document)) => {
                 exchange.end(self, document.len() as u64, kept);
@@ -334,13 +339,18 @@ impl Engine {
         if sent.is_remedied && remedy.is_none() && refusal.status == 403 && self.clock.is_corrected() {
             self.clock.forget_correction();
         }
-        let failure = refusal.judge(document);
-        let failure = match remedy {
-            Some(remedy) => self.remedied(remedy, failure, sent).await,
-            None => failure,
-        };
-        if matches!(failure.retry, Retry::Throttled(_)) {
-            self.pace.throttled();
+        let mut failure = refusal.judge(document);
+        if let Some(remedy) = remedy {
+            // What puts it right may need a place itself.
+            drop(place);
+            return self.remedied(remedy, failure, sent).await;
+        }
+        if let Retry::Throttled(asked) = failure.retry {
+            match self.pace.throttled(place.as_ref()) {
+                News::Old => failure.retry = Retry::Late(asked),
+                News::Halved => {}
+                News::AtLeast => failure.place = place,
+            }
         }
         failure
     }
@@ -531,6 +541,7 @@ impl Attempts {
                     // A stale connection says nothing about the request.
                     self.made -= 1;
                 }
+                // What the failure holds is held meanwhile: its place, where waiting is all that can be done.
                 if !wait.is_zero() {
                     tokio::time::sleep(wait).await;
                 }

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use tracing::Instrument;
@@ -15,7 +15,7 @@ use tracing::Instrument;
 use super::Engine;
 use super::body::{PartBody, Wants};
 use super::checksum::Carriage;
-use super::file::SourceFile;
+use super::file::{FoundFile, SourceFile};
 use super::lost_answer::{LostAnswer, etag_of, find};
 use super::multipart::{Completing, SentPart, StartedUpload};
 use super::options::Borrowed;
@@ -23,6 +23,7 @@ use super::put::PutOutcome;
 use super::put_options::Written;
 use super::refusal::Failure;
 use super::request::{Attempts, Call, Subject};
+use super::resume::{PartialUpload, TakenUp, UploadResume, UploadedPart, is_void};
 use super::workers::run_together;
 use crate::config::PayloadSigning;
 use crate::error::{Error, ErrorKind, Result};
@@ -40,13 +41,16 @@ pub(super) const ANSWER_BYTES: usize = 64 * 1024;
 pub(crate) enum Content {
     Memory(Bytes),
     File(Arc<SourceFile>),
+    /// A file that is not open yet, for a single request: it is opened, read and looked at again in one go.
+    Found(FoundFile),
 }
 
 impl Content {
-    fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         match self {
             Content::Memory(bytes) => bytes.len() as u64,
             Content::File(file) => file.size(),
+            Content::Found(file) => file.size,
         }
     }
 }
@@ -60,6 +64,8 @@ pub(crate) struct Upload {
     pub(crate) checksum: Option<ChecksumAlgorithm>,
     pub(crate) written: Arc<Written>,
     pub(crate) progress: Option<Progress>,
+    /// How it survives its process, where it comes from a file and goes in parts.
+    pub(crate) resume: Option<UploadResume>,
 }
 
 /// What the server says of a body that it took.
@@ -75,15 +81,20 @@ struct Tags {
 impl Upload {
     pub(crate) async fn run(self, kept: &mut Option<Connection>) -> Result<PutOutcome> {
         self.engine.keep_house();
-        let config = &self.engine.config;
-        let plan = upload_plan(self.content.size(), self.engine.pace.part_size(), config.multipart_threshold)
-            .map_err(|error| self.subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
         let progress = self.progress.clone();
-        if let Some(progress) = &progress {
-            progress.expect(self.content.size());
-        }
         let span = self.subject.span();
         let sent = async {
+            if self.resume.is_some()
+                && let Some(outcome) = Box::pin(self.go_on()).await?
+            {
+                return Ok(outcome);
+            }
+            let config = &self.engine.config;
+            let plan = upload_plan(self.content.size(), self.engine.pace.part_size(), config.multipart_threshold)
+                .map_err(|error| self.subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
+            if let Some(progress) = &self.progress {
+                progress.expect(self.content.size());
+            }
             match plan {
                 UploadPlan::Single { size } => self.single(size, kept).await,
                 UploadPlan::Multipart { .. } => self.multipart(plan).await,
@@ -94,6 +105,25 @@ impl Upload {
             progress.add_object();
         }
         Ok(outcome)
+    }
+
+    /// Finishes what an earlier run left of this upload, where that can be done.
+    async fn go_on(&self) -> Result<Option<PutOutcome>> {
+        let (started, plan, there) = match self.take_up().await? {
+            TakenUp::Nothing => return Ok(None),
+            TakenUp::Object(outcome) => return Ok(Some(outcome)),
+            TakenUp::Upload { started, plan, there } => (started, plan, there),
+        };
+        // What it was started with is what all its parts have.
+        let upload = Upload { checksum: started.checksum, ..self.clone() };
+        match upload.finish(plan, started, there).await {
+            // The server would not make an object of it: of what it said it had, or of what has gone since.
+            Err(error) if error.status().is_some() && error.kind() != ErrorKind::Precondition && is_void(&error) => {
+                tracing::debug!(%error, "what was left of an upload is of no use, it begins anew");
+                Ok(None)
+            }
+            finished => finished.map(Some),
+        }
     }
 
     pub(super) async fn single(self, size: u64, kept: &mut Option<Connection>) -> Result<PutOutcome> {
@@ -110,41 +140,65 @@ impl Upload {
     }
 
     async fn multipart(self, plan: UploadPlan) -> Result<PutOutcome> {
-        let started = self.start().await?;
-        let done = self.send_parts(plan, &started).await;
+        let mut started = self.start().await?;
+        if let (Some(resume), Content::File(file), UploadPlan::Multipart { part_size, .. }) =
+            (&self.resume, &self.content, plan)
+        {
+            started.keep();
+            let (upload_id, checksum, source) = (started.upload_id.clone(), started.checksum, file.identity());
+            resume.log.began(&PartialUpload { upload_id, part_size, checksum, source, parts: Vec::new() });
+        }
+        self.finish(plan, started, Vec::new()).await
+    }
+
+    /// Sends the parts that are not `there` yet and completes the upload.
+    async fn finish(self, plan: UploadPlan, started: StartedUpload, there: Vec<SentPart>) -> Result<PutOutcome> {
+        let done = self.send_parts(plan, &started, there).await;
         match done {
             Ok(outcome) => {
                 started.forget();
                 Ok(outcome)
             }
+            Err(error) if started.is_kept() && !is_void(&error) => Err(error),
             Err(error) => Err(started.abort(error).await),
         }
     }
 
-    async fn send_parts(self, plan: UploadPlan, started: &StartedUpload) -> Result<PutOutcome> {
-        let count = plan.count();
+    async fn send_parts(&self, plan: UploadPlan, started: &StartedUpload, there: Vec<SentPart>) -> Result<PutOutcome> {
+        let is_there = |index: &u32| there.binary_search_by_key(&(index + 1), |part| part.number).is_ok();
+        let missing: Arc<[u32]> = (0..plan.count()).filter(|index| !is_there(index)).collect();
+        if let Some(progress) = self.progress.as_ref().filter(|_| !there.is_empty()) {
+            let lengths = missing.iter().filter_map(|&index| plan.part(index)).map(|range| range.end - range.start);
+            progress.expect(lengths.sum());
+        }
         let engine = Arc::clone(&self.engine);
         let upload_id: Arc<str> = started.upload_id.as_str().into();
-        let next = Arc::new(AtomicU32::new(0));
-        let workers = engine.pace.workers(count as usize);
-        let this = &self;
+        let next = Arc::new(AtomicUsize::new(0));
+        let workers = engine.pace.workers(missing.len());
         let crew = (0..workers).map(|_| {
-            let (upload, next, id) = (this.clone(), Arc::clone(&next), Arc::clone(&upload_id));
+            let (upload, next, id) = (self.clone(), Arc::clone(&next), Arc::clone(&upload_id));
+            let missing = Arc::clone(&missing);
             async move {
                 let mut kept = None;
                 let mut sent = Vec::new();
                 while let Some((number, range)) = {
-                    let index = next.fetch_add(1, Ordering::Relaxed).min(count);
-                    plan.part(index).map(|range| (index + 1, range))
+                    let index = missing.get(next.fetch_add(1, Ordering::Relaxed));
+                    index.and_then(|&index| Some((index + 1, plan.part(index)?)))
                 } {
-                    sent.push(upload.send_part(number, range, &id, &mut kept).await?);
+                    let length = range.end - range.start;
+                    let part = upload.send_part(number, range, &id, &mut kept).await?;
+                    if let Some(resume) = &upload.resume {
+                        resume.log.sent(&UploadedPart::of(&part, length));
+                    }
+                    sent.push(part);
                 }
                 upload.engine.put_back(&upload.subject, kept);
                 Ok(sent)
             }
         });
         let sent = run_together(async { Ok(Vec::new()) }, crew).await?;
-        let mut parts: Vec<SentPart> = sent.into_iter().flatten().collect();
+        let mut parts = there;
+        parts.extend(sent.into_iter().flatten());
         parts.sort_unstable_by_key(|part| part.number);
         self.check_unchanged().await?;
         let size = self.content.size();
@@ -294,6 +348,7 @@ impl Upload {
                 PartBody::of_memory(bytes.slice(range.start as usize..range.end as usize), wants).await
             }
             Content::File(file) => PartBody::of_file(&self.engine, file, range, wants).await,
+            Content::Found(file) => PartBody::of_found(&self.engine, file, wants).await,
         };
         body.map_err(|error| self.subject.explain(error))
     }
@@ -322,6 +377,18 @@ impl Upload {
         Ok(wanted && self.engine.signs())
     }
 
+    /// The sum of some of the file, read for nothing else.
+    pub(super) async fn sum_of_range(&self, range: Range<u64>, algorithm: ChecksumAlgorithm) -> Result<Option<Sum>> {
+        let wants = Wants { signed: false, checksum: Some(algorithm), carriage: Carriage::Header };
+        match &self.content {
+            Content::Memory(_) | Content::Found(_) => Ok(None),
+            Content::File(file) => {
+                let body = PartBody::of_file(&self.engine, file, range, wants).await;
+                Ok(body.map_err(|error| self.subject.explain(error))?.sum)
+            }
+        }
+    }
+
     /// Starts the multipart upload, with its checksum announced where the server lets it be.
     pub(super) async fn start(&self) -> Result<StartedUpload> {
         let algorithm = self.checksum.filter(|_| self.carriage() != Carriage::None);
@@ -338,7 +405,7 @@ impl Upload {
 
     async fn check_unchanged(&self) -> Result<()> {
         match &self.content {
-            Content::Memory(_) => Ok(()),
+            Content::Memory(_) | Content::Found(_) => Ok(()),
             Content::File(file) => file.check_unchanged().await.map_err(|error| self.subject.explain(error)),
         }
     }

@@ -71,6 +71,11 @@ impl Version {
 pub(crate) struct Pin(OnceLock<Version>);
 
 impl Pin {
+    /// That of an earlier read.
+    pub(crate) fn to(version: Version) -> Pin {
+        Pin(OnceLock::from(version))
+    }
+
     /// The value for `If-Match`, as soon as it is known.
     pub(crate) fn if_match(&self) -> Option<&str> {
         self.0.get().and_then(Version::if_match)
@@ -88,6 +93,12 @@ pub(crate) fn changed(what: &str) -> Failure {
         Error::new(ErrorKind::Precondition, format!("the object changed while it was being read: {what} is another"))
             .with_hint("read it again"),
     )
+}
+
+/// The object was replaced after it was listed.
+pub(crate) fn changed_since_listed() -> Failure {
+    let message = "the object changed since it was listed: its ETag is another";
+    Failure::never(Error::new(ErrorKind::Precondition, message).with_hint("list it again"))
 }
 
 /// An answer that is accepted as the body of a range.

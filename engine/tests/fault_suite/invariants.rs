@@ -87,8 +87,8 @@ pub async fn server(schedule: &Schedule, scene: &Scene, origin: &Running, outcom
 pub async fn folder(schedule: &Schedule, scene: &Scene, outcome: &Outcome, wrong: &mut Vec<String>) {
     let allowed: &[&str] = match schedule.operation {
         Op::GetFile => &["target"],
-        Op::GetManyFiles => &["many"],
-        Op::PutFile | Op::MultipartFile => &["source"],
+        operation if operation.writes_many() => &["many"],
+        Op::PutFile | Op::PutFound | Op::MultipartFile => &["source"],
         _ => &[],
     };
     let left = || {
@@ -118,7 +118,7 @@ pub async fn folder(schedule: &Schedule, scene: &Scene, outcome: &Outcome, wrong
             wrong.push(format!("the file has {:?} bytes, neither old nor new", there.map(|bytes| bytes.len())));
         }
     }
-    if schedule.operation == Op::GetManyFiles && !schedule.tampers() {
+    if schedule.operation.writes_many() && !schedule.tampers() {
         for index in 0..schedule.count {
             if let Ok(bytes) = std::fs::read(scene.many(index))
                 && !scene.is_version(&bytes, scene.nth(index))
@@ -278,6 +278,10 @@ fn demand(schedule: &Schedule) -> Must {
         // The answer to a HEAD cannot say what was expired.
         Action::ExpiredToken if verb == Some(Verb::Head) => Must::Fail(&[K::Config]),
         Action::Error(..) | Action::ExpiredToken => Must::Fail(&[K::Denied]),
+        // The small ones of them are asked for whole and the large ones by ranges, and any may meet it.
+        Action::Corrupt(_) | Action::ShiftRange(_) | Action::ContentRange(_) if operation == Op::GetManyListed => {
+            Must::End
+        }
         // Of a large object only the beginning is taken of the answer that brings it whole.
         Action::Corrupt(_) if whole_in_one(operation) => Must::End,
         Action::Corrupt(_) => Must::Fail(&[K::Integrity]),
@@ -293,7 +297,7 @@ fn demand(schedule: &Schedule) -> Must {
     }
 }
 
-/// Objects that are asked for whole, since they will be small.
+/// Objects that are asked for whole, since they will be small: where nobody knows better.
 fn whole_in_one(operation: Op) -> bool {
     matches!(operation, Op::GetManyBuffers | Op::GetManyFiles)
 }

@@ -9,9 +9,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_core::Stream;
+use jiff::Timestamp;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
-use wirespeed::{Client, Error, Verified};
+use wirespeed::{Client, Error, FileItem, PutOptions, UploadItem, Verified};
 
 use crate::schedule::{Draw, KIB, MIB, Operation as Op, Schedule};
 
@@ -270,8 +272,17 @@ async fn get(client: &Client, schedule: &Schedule, scene: &Scene, outcome: &mut 
             }
         }
         _ => {
-            let targets = keys().zip((0..).map(|index| scene.many(index))).collect::<Vec<_>>();
-            let Some(mut objects) = outcome.take(client.get_many(BUCKET).files(targets)) else { return };
+            let targets = keys().zip((0..).map(|index| scene.many(index)));
+            let objects = match schedule.operation {
+                Op::GetManyListed => {
+                    let listed = targets.zip(0..).map(|((key, path), index)| {
+                        FileItem::new(key, path).size(scene.nth(index).len() as u64).modified(Timestamp::UNIX_EPOCH)
+                    });
+                    client.get_many(BUCKET).into_files(Found(listed.collect::<Vec<_>>().into_iter()))
+                }
+                _ => client.get_many(BUCKET).files(targets.collect::<Vec<_>>()),
+            };
+            let Some(mut objects) = outcome.take(objects) else { return };
             while let Some((index, info)) = objects.next().await {
                 if let Some(info) = outcome.take(info) {
                     let index = index as u64;
@@ -291,6 +302,17 @@ async fn put(client: &Client, schedule: &Schedule, scene: &Scene, outcome: &mut 
     let result = match schedule.operation {
         Op::PutBytes | Op::MultipartBytes => put.bytes(Bytes::from_static(scene.content)).await,
         Op::PutFile | Op::MultipartFile => put.file(scene.source()).await,
+        Op::PutFound => {
+            let item = UploadItem::new(scene.source(), "key").size(scene.content.len() as u64);
+            let options = PutOptions::new();
+            let options = if schedule.conditional { options.if_none_match_any() } else { options };
+            let puts = client.put_many(BUCKET).from_files(Found(std::iter::once(item.options(options))));
+            let Some(mut puts) = outcome.take(puts) else { return };
+            match puts.next().await {
+                Some((_, result)) => result,
+                None => return outcome.wrong.push("a file was passed over".to_owned()),
+            }
+        }
         _ => put.reader(Sluggish::new(scene.content, schedule.pause)).await,
     };
     if let Some(stored) = outcome.take(result) {
@@ -327,6 +349,17 @@ async fn list(client: &Client, schedule: &Schedule, outcome: &mut Outcome) {
 /// What a listing must tell, in its order.
 pub fn keys(count: u64) -> Vec<String> {
     (0..count).map(|index| format!("key {index:04}+é")).collect()
+}
+
+/// Items that are found one after the other.
+struct Found<I>(I);
+
+impl<I: Iterator + Unpin> Stream for Found<I> {
+    type Item = I::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<I::Item>> {
+        Poll::Ready(self.0.next())
+    }
 }
 
 /// A reader or writer that takes its time, a piece at a time.

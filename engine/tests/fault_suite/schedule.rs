@@ -51,8 +51,10 @@ pub enum Operation {
     GetParts,
     GetManyBuffers,
     GetManyFiles,
+    GetManyListed,
     PutBytes,
     PutFile,
+    PutFound,
     PutReader,
     MultipartBytes,
     MultipartFile,
@@ -67,7 +69,7 @@ pub enum Operation {
 use Operation as Op;
 
 impl Operation {
-    pub const ALL: [Operation; 19] = [
+    pub const ALL: [Operation; 21] = [
         Op::GetBuffer,
         Op::GetOwned,
         Op::GetFile,
@@ -76,8 +78,10 @@ impl Operation {
         Op::GetParts,
         Op::GetManyBuffers,
         Op::GetManyFiles,
+        Op::GetManyListed,
         Op::PutBytes,
         Op::PutFile,
+        Op::PutFound,
         Op::PutReader,
         Op::MultipartBytes,
         Op::MultipartFile,
@@ -90,7 +94,17 @@ impl Operation {
     ];
 
     pub fn is_get(self) -> bool {
-        self <= Op::GetManyFiles
+        self <= Op::GetManyListed
+    }
+
+    /// Whether it reads many objects in one call.
+    pub fn is_get_many(self) -> bool {
+        (Op::GetManyBuffers..=Op::GetManyListed).contains(&self)
+    }
+
+    /// Whether it writes a file for each of them.
+    pub fn writes_many(self) -> bool {
+        matches!(self, Op::GetManyFiles | Op::GetManyListed)
     }
 
     pub fn is_put(self) -> bool {
@@ -123,7 +137,7 @@ impl Operation {
         match self {
             Op::GetManyBuffers | Op::GetManyFiles => &[Verb::Get],
             _ if self.is_get() => &[Verb::Get, Verb::Head],
-            Op::PutBytes | Op::PutFile | Op::PutReader => &[Verb::Put],
+            Op::PutBytes | Op::PutFile | Op::PutFound | Op::PutReader => &[Verb::Put],
             Op::List => &[Verb::List],
             Op::Copy => &[Verb::Head, Verb::Copy],
             Op::CopyByParts => &[
@@ -360,7 +374,7 @@ fn draw_ceiling(seed: u64) -> u64 {
 fn replacing(mut planned: Planned, operation: Operation) -> Planned {
     if matches!(planned.action, Action::Replace(_)) {
         planned.key = Some(match operation {
-            Op::GetManyBuffers | Op::GetManyFiles => "key-0",
+            operation if operation.is_get_many() => "key-0",
             Op::Copy | Op::CopyByParts => "source",
             _ => "key",
         });
@@ -500,9 +514,7 @@ fn faults_of(action: Action, verb: Verb, operation: Operation) -> Vec<Planned> {
         | Action::WrongRegion(_)
         | Action::Clock(_) => When::Always,
         // Between two ranges.
-        Action::Replace(_) if verb == Verb::Get && !matches!(operation, Op::GetManyBuffers | Op::GetManyFiles) => {
-            When::Nth(2, 1)
-        }
+        Action::Replace(_) if verb == Verb::Get && !operation.is_get_many() => When::Nth(2, 1),
         _ => When::Nth(1, 1),
     };
     let verb = match when {

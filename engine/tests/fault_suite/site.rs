@@ -197,7 +197,7 @@ impl Server {
             async move { origin.put_object(BUCKET, &key, content).await }
         };
         match schedule.operation {
-            Op::GetManyBuffers | Op::GetManyFiles | Op::DeleteMany => {
+            operation if operation.is_get_many() || operation == Op::DeleteMany => {
                 for index in 0..schedule.count {
                     put(&format!("key-{index}"), scene.nth(index)).await?;
                 }
@@ -219,7 +219,7 @@ impl Server {
         }
         match schedule.operation {
             Op::GetFile if schedule.exists => std::fs::write(scene.target(), scene.old),
-            Op::PutFile | Op::MultipartFile => std::fs::write(scene.source(), scene.content),
+            Op::PutFile | Op::PutFound | Op::MultipartFile => std::fs::write(scene.source(), scene.content),
             _ => Ok(()),
         }
     }
@@ -231,7 +231,7 @@ fn limit(schedule: &Schedule) -> Duration {
     let parts = schedule.size.div_ceil(64 * KIB);
     let rounds = match schedule.operation {
         Op::List => schedule.count / PAGE + 2,
-        Op::GetManyBuffers | Op::GetManyFiles => 3 * schedule.count,
+        operation if operation.is_get_many() => 3 * schedule.count,
         operation if operation.is_get() => 3 + parts.div_ceil(schedule.concurrency as u64),
         operation if operation.is_multipart() => 7,
         _ => 3,

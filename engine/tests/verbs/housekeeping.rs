@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use wirespeed::{Client, ErrorKind};
+use wirespeed::{Client, ErrorKind, Method};
 
 use super::script::{Act, Script};
 use super::{AWKWARD, start};
@@ -64,6 +64,32 @@ async fn an_upload_on_a_real_server_is_listed_until_it_is_aborted() {
     assert_eq!(gone.kind(), ErrorKind::NotFound);
     drop(feed);
     assert!(uploading.await.unwrap().is_err());
+}
+
+#[tokio::test]
+async fn the_parts_of_an_upload_are_listed_with_what_is_needed_to_complete_it() {
+    let (_origin, client) = start().await;
+    let upload = client.raw(Method::Post, "bucket", "key").query("uploads", "").send().await.unwrap();
+    let upload = String::from_utf8(upload.body.to_vec()).unwrap();
+    let id = upload.split_once("<UploadId>").and_then(|(_, rest)| rest.split_once("</UploadId>")).unwrap().0;
+    let mut etags = Vec::new();
+    for number in [1_u64, 2, 4] {
+        let put =
+            client.raw(Method::Put, "bucket", "key").query("partNumber", number.to_string()).query("uploadId", id);
+        etags.push(put.body(super::bytes(number)).send().await.unwrap().header("etag").unwrap().to_owned());
+    }
+    let mut pages = client.list_parts("bucket", "key", id).page_size(2).pages();
+    let (mut found, mut count) = (Vec::new(), 0);
+    while let Some(page) = pages.next().await {
+        found.extend(page.unwrap().parts.into_iter().map(|part| (part.number, part.size, part.etag)));
+        count += 1;
+    }
+    let expected: Vec<_> = [1, 2, 4].into_iter().zip(etags).map(|(n, etag)| (n as u32, n, etag)).collect();
+    assert_eq!((found, count), (expected, 2));
+
+    client.abort_upload("bucket", "key", id).await.unwrap();
+    let gone = client.list_parts("bucket", "key", id).pages().next().await.unwrap().unwrap_err();
+    assert_eq!((gone.kind(), gone.key()), (ErrorKind::NotFound, Some("key")));
 }
 
 #[tokio::test]

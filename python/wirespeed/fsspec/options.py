@@ -70,6 +70,7 @@ SETTINGS = frozenset(
         "part_size",
         "multipart_threshold",
         "memory",
+        "bandwidth_limit",
         "connect_timeout",
         "first_byte_timeout",
         "stall_timeout",

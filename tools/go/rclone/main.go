@@ -16,10 +16,17 @@ import (
 	_ "github.com/rclone/rclone/cmd/copyto"
 	_ "github.com/rclone/rclone/cmd/delete"
 	_ "github.com/rclone/rclone/cmd/deletefile"
+	_ "github.com/rclone/rclone/cmd/ls"
+	_ "github.com/rclone/rclone/cmd/lsd"
+	_ "github.com/rclone/rclone/cmd/lsf"
 	_ "github.com/rclone/rclone/cmd/lsjson"
 	_ "github.com/rclone/rclone/cmd/mkdir"
+	_ "github.com/rclone/rclone/cmd/move"
 	_ "github.com/rclone/rclone/cmd/purge"
+	_ "github.com/rclone/rclone/cmd/rcat"
 	_ "github.com/rclone/rclone/cmd/rmdir"
+	_ "github.com/rclone/rclone/cmd/size"
+	_ "github.com/rclone/rclone/cmd/sync"
 	_ "github.com/rclone/rclone/cmd/version"
 )
 

@@ -1,10 +1,16 @@
 //! Local files, both ways, on the runtime's blocking threads.
 
+mod appearance;
 mod partial;
 mod source;
+mod temporary;
+mod threads;
 
+pub(crate) use appearance::Appearance;
+pub use appearance::FileAttributes;
 pub(crate) use partial::{FileWriter, PartialFile, write_file};
-pub(crate) use source::SourceFile;
+pub(crate) use source::{FoundFile, SourceFile};
+pub(crate) use threads::FileThreads;
 
 use crate::error::{Error, ErrorKind, Result};
 

@@ -15,6 +15,7 @@ mod delete;
 mod error;
 mod list;
 mod multipart;
+mod parts;
 mod plain;
 mod reader;
 mod session;
@@ -29,6 +30,7 @@ pub use delete::{DeleteFailure, Unrepresentable, is_representable, parse_delete_
 pub use error::{ErrorBody, parse_error};
 pub use list::{ListPage, ListedObject, StorageClass, parse_list_objects_v2};
 pub use multipart::{CompletedUpload, parse_complete_multipart, parse_initiate_multipart, write_complete_multipart};
+pub use parts::{ListedPart, PartList, parse_list_parts};
 pub use reader::XmlError;
 pub use session::{SessionCredentials, parse_create_session};
 pub use tagging::parse_tagging;

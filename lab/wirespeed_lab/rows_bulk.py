@@ -1,0 +1,352 @@
+"""The rows of whole commands: many objects, from the start of a process to its end.
+
+What is measured is what a person types: the listing, the planning, the transfers, files opened,
+written and renamed. Beside it the same with s5cmd, rclone and AWS CLI 2 (its classic client, and
+the one on the CRT), with their default settings but for concurrency. Each command is a process of
+its own, started by ``whole``; what it did is counted afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from . import places
+from .checks import Check
+from .contender import Contender
+from .origin import Synthetic
+from .rounds import Row
+from .rows import KIB, MIB, WITHOUT_CHECKSUMS, Site
+
+BUCKET = "bulk"
+DISCARDING = "bulk-uploads"
+DIGITS = 8
+#: The issue's work, and a fifth of it for rows with peers that need minutes for all.
+MANY, FIFTH = 10_000, 2_000
+MIDDLE, MIDDLE_FIFTH = "middle/", "middle-fifth/"
+SMALL_COUNT, SMALL_SIZE = 100_000, 4 * KIB
+SMALL = "small/"
+#: Of clients that need minutes for 100,000 objects: so much less.
+SHARE = 10
+SMALL_SHARED = "small-by-the-slow/"
+FLAT, FLAT_COUNT = "flat/", 1_000_000
+HUGE, HUGE_COUNT = "ten-million/", 10_000_000
+NIC_GB_PER_SECOND = 2.0
+#: Requests in flight: s5cmd's own are 256; rclone's would be 4, AWS CLI's 10.
+RCLONE_TRANSFERS = 64
+AWS_CONCURRENCY = 20
+
+#: What the server computes for these rows.
+SYNTHETIC = (
+    Synthetic(BUCKET, MIDDLE, MIB, MANY, DIGITS),
+    Synthetic(BUCKET, MIDDLE_FIFTH, MIB, FIFTH, DIGITS),
+    Synthetic(BUCKET, SMALL, SMALL_SIZE, SMALL_COUNT, DIGITS),
+    Synthetic(BUCKET, SMALL_SHARED, SMALL_SIZE, SMALL_COUNT // SHARE, DIGITS),
+    Synthetic(BUCKET, FLAT, 0, FLAT_COUNT, DIGITS),
+    Synthetic(BUCKET, HUGE, 1, HUGE_COUNT, DIGITS),
+)
+#: The server's flags for the rows of listings: each answer takes as long as a page of S3's.
+PAGE_MODEL = ("--first-byte", "60ms")
+
+AWS_CLIENTS = ("classic", "crt")
+OURS = "wirespeed"
+
+
+def whole(
+    site: Site,
+    name: str,
+    role: str,
+    command: tuple[str, ...],
+    proof: str,
+    size: int = 0,
+    share: int = 1,
+    environment: dict[str, str] | None = None,
+) -> Contender:
+    """A command that is started anew for each round."""
+    driver = (sys.executable, "-m", "wirespeed_lab.whole", "--proof", proof, "--size", str(size))
+    more = {
+        **site.environment,
+        "AWS_ENDPOINT_URL": site.endpoint,
+        "AWS_DEFAULT_REGION": site.credentials["AWS_REGION"],
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PYTHONPATH": str(places.REPOSITORY / "lab"),
+        **(environment or {}),
+    }
+    return Contender(name, role, (*driver, "--step", "--", *command), more, share=share)
+
+
+def ours(*arguments: str) -> tuple[str, ...]:
+    return (str(places.wirespeed()), *arguments)
+
+
+def _s3(prefix: str, bucket: str = BUCKET) -> str:
+    return f"s3://{bucket}/{prefix}"
+
+
+# ------------------------------------------------------------ to nowhere
+
+
+def discard(site: Site) -> Row:
+    """`cp` of a prefix beside the engine that is handed the keys."""
+    size = ("--json", "--unsigned-payload")
+    command = ours(*size, "--quiet", "cp", "--recursive", _s3(MIDDLE), "/dev/null")
+    given = (
+        *ours("--endpoint-url", site.endpoint, "--json"),
+        *("bench", "get", _s3(MIDDLE), "--sink", "discard", "--step"),
+    )
+    return Row(
+        "bulk-discard",
+        f"cp of {MANY:,} x 1 MiB to nowhere, whole process",
+        (
+            whole(site, OURS, "engine", command, "summary", environment=WITHOUT_CHECKSUMS),
+            Contender(
+                *("engine, keys given", "baseline", given),
+                {**site.environment, **WITHOUT_CHECKSUMS},
+            ),
+        ),
+        (
+            Check("throughput", ("engine, keys given",), 0.95, at_least=True),
+            Check("core_s_per_gib", ("engine, keys given",), 1.1),
+        ),
+        MANY * MIB,
+        MANY,
+    )
+
+
+def modelled(site: Site) -> Row:
+    command = ours("--json", "--quiet", "cp", "--recursive", _s3(MIDDLE), "/dev/null")
+    return Row(
+        "bulk-modelled",
+        f"cp of {MANY:,} x 1 MiB from 30 ms away, 90 MB/s a connection, default settings",
+        (whole(site, OURS, "engine", command, "summary", environment=WITHOUT_CHECKSUMS),),
+        (
+            Check(
+                *("throughput", (), 0.9),
+                at_least=True,
+                given=NIC_GB_PER_SECOND,
+                given_name="NIC of 2 GB/s",
+            ),
+        ),
+        MANY * MIB,
+        MANY,
+    )
+
+
+# ------------------------------------------------------------ beside the peers
+
+
+def aws_config(site: Site, client: str) -> Path:
+    """AWS CLI takes its concurrency and its client from a file."""
+    path = site.disk / f"aws-{client}.config"
+    path.write_text(
+        "[default]\ns3 =\n  addressing_style = path\n"
+        f"  preferred_transfer_client = {client}\n  max_concurrent_requests = {AWS_CONCURRENCY}\n"
+    )
+    return path
+
+
+def rclone_environment(site: Site) -> dict[str, str]:
+    return {
+        "RCLONE_CONFIG": "/dev/null",
+        "RCLONE_CONFIG_LAB_TYPE": "s3",
+        "RCLONE_CONFIG_LAB_PROVIDER": "Other",
+        "RCLONE_CONFIG_LAB_ENDPOINT": site.endpoint,
+        "RCLONE_CONFIG_LAB_ENV_AUTH": "true",
+        "RCLONE_CONFIG_LAB_FORCE_PATH_STYLE": "true",
+        "RCLONE_CONFIG_LAB_REGION": site.credentials["AWS_REGION"],
+    }
+
+
+def _down(
+    site: Site, title: str, name: str, prefix: str, shared: str, work: tuple[int, int]
+) -> Row:
+    """``work``: objects and bytes of each. AWS CLI reads what is below ``shared``."""
+    count, size = work
+
+    def to(folder: str) -> tuple[str, str]:
+        path = site.tmpfs / folder
+        return str(path), f"folder:{path}"
+
+    contenders = []
+    path, proof = to(OURS)
+    command = ours("--quiet", "cp", "--recursive", _s3(prefix), path)
+    contenders.append(whole(site, OURS, "engine", command, proof, environment=WITHOUT_CHECKSUMS))
+    path, proof = to("s5cmd")
+    command = (str(places.go_tool("s5cmd")), "--log", "error", "cp", _s3(prefix) + "*", path + "/")
+    contenders.append(
+        whole(site, "s5cmd", "peer", command, proof, environment={"S3_ENDPOINT_URL": site.endpoint})
+    )
+    path, proof = to("rclone")
+    command = (
+        *(str(places.go_tool("rclone")), "copy", f"lab:{BUCKET}/{prefix}", path),
+        *("--transfers", str(RCLONE_TRANSFERS), "--checkers", str(RCLONE_TRANSFERS)),
+    )
+    contenders.append(
+        whole(site, "rclone", "peer", command, proof, environment=rclone_environment(site))
+    )
+    share = 1 if shared == prefix else SHARE
+    for client in AWS_CLIENTS:
+        path, proof = to(f"aws-{client}")
+        command = (str(places.awscli()), "s3", "cp", "--quiet", "--recursive", _s3(shared), path)
+        environment = {"AWS_CONFIG_FILE": str(aws_config(site, client))}
+        contenders.append(
+            whole(site, f"aws {client}", "peer", command, proof, 0, share, environment)
+        )
+    return Row(name, title, tuple(contenders), _beside(), count * size, count, seconds=600)
+
+
+def _up(
+    site: Site,
+    title: str,
+    name: str,
+    sources: tuple[Path, Path],
+    work: tuple[int, int],
+) -> Row:
+    """``sources``: the folder with all files, and the one for AWS CLI."""
+    count, size = work
+    source, shared = sources
+    proof, target = f"stored:{site.endpoint}", f"s3://{DISCARDING}"
+    command = ours("--quiet", "cp", "--recursive", str(source), f"{target}/ours/")
+    contenders = [whole(site, OURS, "engine", command, proof, size, environment=WITHOUT_CHECKSUMS)]
+    s5cmd = (str(places.go_tool("s5cmd")), "--log", "error", "cp", f"{source}/", f"{target}/s5cmd/")
+    contenders.append(
+        whole(
+            *(site, "s5cmd", "peer", s5cmd, proof, size),
+            environment={"S3_ENDPOINT_URL": site.endpoint},
+        )
+    )
+    rclone = (
+        *(str(places.go_tool("rclone")), "copy", str(source), f"lab:{DISCARDING}/rclone"),
+        *("--transfers", str(RCLONE_TRANSFERS), "--checkers", str(RCLONE_TRANSFERS)),
+        # What is discarded can't be looked at afterwards.
+        *("--no-check-dest", "--s3-no-head", "--s3-no-check-bucket", "--ignore-checksum"),
+    )
+    contenders.append(
+        whole(site, "rclone", "peer", rclone, proof, size, environment=rclone_environment(site))
+    )
+    share = 1 if shared == source else SHARE
+    for client in AWS_CLIENTS:
+        command = (
+            *(str(places.awscli()), "s3", "cp", "--quiet", "--recursive"),
+            *(str(shared), f"{target}/aws-{client}/"),
+        )
+        environment = {"AWS_CONFIG_FILE": str(aws_config(site, client))}
+        contenders.append(
+            whole(site, f"aws {client}", "peer", command, proof, size, share, environment)
+        )
+    return Row(name, title, tuple(contenders), _beside(), count * size, count, seconds=600)
+
+
+def _beside() -> tuple[Check, ...]:
+    """Fewer core-seconds and less wall time than each, and so many fewer than s5cmd."""
+    peers = ("s5cmd", "rclone", *(f"aws {client}" for client in AWS_CLIENTS))
+    return (
+        Check("core_us_per_object", ("s5cmd",), 0.6),
+        *(Check("core_us_per_object", (peer,), 1, kind="fewer") for peer in peers),
+        *(Check("us_per_object", (peer,), 1, kind="fewer") for peer in peers),
+    )
+
+
+def _half() -> tuple[Check, ...]:
+    """Twice the objects a second of the best peer, per core."""
+    return (Check("core_us_per_object", ("best peer",), 0.5), *_beside()[1:])
+
+
+def tmpfs(site: Site) -> Row:
+    title = f"cp of {FIFTH:,} x 1 MiB to files on tmpfs, whole process"
+    return _down(site, title, "bulk-tmpfs", MIDDLE_FIFTH, MIDDLE_FIFTH, (FIFTH, MIB))
+
+
+def tmpfs_all(site: Site) -> Row:
+    title = f"cp of {MANY:,} x 1 MiB to files on tmpfs, whole process"
+    return _down(site, title, "bulk-tmpfs-all", MIDDLE, MIDDLE, (MANY, MIB))
+
+
+def upload(site: Site) -> Row:
+    folder = _files(site.tmpfs / "upload-middle", FIFTH, MIB)
+    title = f"cp of {FIFTH:,} x 1 MiB from files on tmpfs, whole process"
+    return _up(site, title, "bulk-upload", (folder, folder), (FIFTH, MIB))
+
+
+def upload_all(site: Site) -> Row:
+    folder = _files(site.tmpfs / "upload-middle", MANY, MIB)
+    title = f"cp of {MANY:,} x 1 MiB from files on tmpfs, whole process"
+    return _up(site, title, "bulk-upload-all", (folder, folder), (MANY, MIB))
+
+
+def small_down(site: Site) -> Row:
+    title = f"cp of {SMALL_COUNT:,} x 4 KiB to files on tmpfs, whole process"
+    row = _down(site, title, "bulk-small", SMALL, SMALL_SHARED, (SMALL_COUNT, SMALL_SIZE))
+    return _with(row, _half())
+
+
+def small_up(site: Site) -> Row:
+    folder = _files(site.tmpfs / "upload-small", SMALL_COUNT, SMALL_SIZE)
+    shared = _files(site.tmpfs / "upload-small-shared", SMALL_COUNT // SHARE, SMALL_SIZE)
+    title = f"cp of {SMALL_COUNT:,} x 4 KiB from files on tmpfs, whole process"
+    row = _up(site, title, "bulk-small-up", (folder, shared), (SMALL_COUNT, SMALL_SIZE))
+    return _with(row, _half())
+
+
+def _with(row: Row, checks: tuple[Check, ...]) -> Row:
+    return Row(
+        *(row.id, row.title, row.contenders, checks),
+        *(row.bytes_per_round, row.objects_per_round, row.fresh, row.seconds),
+    )
+
+
+def _files(folder: Path, count: int, size: int) -> Path:
+    """So many files, a hundred to a folder, each beginning with its number."""
+    for number in range(count):
+        if number % 100 == 0:
+            (folder / f"{number // 100:05d}").mkdir(parents=True, exist_ok=True)
+        path = folder / f"{number // 100:05d}" / f"{number:08d}"
+        if not path.exists() or path.stat().st_size != size:
+            path.write_bytes(number.to_bytes(8, "little") * (size // 8))
+    return folder
+
+
+# ------------------------------------------------------------ listings
+
+
+def listing(site: Site) -> Row:
+    """Ten million keys: what a key costs, beside raw paging."""
+    peers = {
+        "raw paging + quick-xml": (
+            *(str(places.rust_driver("serial-list")), "--endpoint", site.endpoint),
+            *("--bucket", BUCKET, "--keys-prefix", HUGE, "--step"),
+        ),
+    }
+    du = ours("--json", "--quiet", "du", _s3(HUGE))
+    return Row(
+        "bulk-list",
+        f"listing {HUGE_COUNT:,} keys, whole process",
+        (
+            whole(
+                *(site, OURS, "engine", ours("ls", "--recursive", _s3(HUGE)), "lines"),
+            ),
+            whole(site, "wirespeed du", "ours", du, "total"),
+            *(Contender(name, "baseline", command) for name, command in peers.items()),
+        ),
+        (
+            Check("core_us_per_key", ("raw paging + quick-xml",), 1.5),
+            Check("core_us_per_key", ("raw paging + quick-xml",), 1.5, of="wirespeed du"),
+        ),
+        0,
+        HUGE_COUNT,
+        seconds=400,
+    )
+
+
+ROWS: dict[str, tuple[str, Callable[[Site], Row]]] = {
+    "bulk-discard": ("bulk", discard),
+    "bulk-modelled": ("bulk-modelled", modelled),
+    "bulk-tmpfs": ("bulk", tmpfs),
+    "bulk-upload": ("bulk", upload),
+    "bulk-small": ("bulk", small_down),
+    "bulk-small-up": ("bulk", small_up),
+    "bulk-list": ("bulk", listing),
+    "bulk-tmpfs-all": ("bulk", tmpfs_all),
+    "bulk-upload-all": ("bulk", upload_all),
+}

@@ -44,7 +44,7 @@ fn at_most(places: &Arc<Places>, most: usize) {
 fn fewer() {
     let places = Arc::new(Places::with_least(2, 1));
     let held = block_on(places.take());
-    assert_eq!(places.refused(&held), News::Halved);
+    assert_eq!(places.refused(&held).news, News::Halved);
     drop(held);
     at_most(&places, 1);
     assert_eq!(places.at_present(), 1);
@@ -59,7 +59,7 @@ fn one_round() {
     let refusals = held.map(|place| {
         let (places, halved) = (Arc::clone(&shared), Arc::clone(&counted));
         thread::spawn(move || {
-            let news = places.refused(&place);
+            let news = places.refused(&place).news;
             drop(place);
             halved.fetch_add(usize::from(news == News::Halved), Ordering::SeqCst);
             drop(block_on(places.take()));
@@ -80,7 +80,7 @@ fn never_locks() {
             for _ in 0..3 {
                 let place = shared.take().await;
                 match number {
-                    0 => drop(shared.refused(&place)),
+                    0 => _ = shared.refused(&place),
                     _ => shared.succeeded(),
                 }
             }
@@ -92,7 +92,7 @@ fn never_locks() {
 fn recovered() {
     let places = Arc::new(Places::with_least(3, 1));
     let held = block_on(async { [places.take().await, places.take().await] });
-    assert_eq!(places.refused(&held[0]), News::Halved);
+    assert_eq!(places.refused(&held[0]).news, News::Halved);
     drop(held);
     let shared = Arc::clone(&places);
     // From one to three: a success, and two more.

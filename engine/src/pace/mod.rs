@@ -12,8 +12,8 @@ mod retry;
 
 pub(crate) use admission::{Admission, MemoryPermit};
 pub(crate) use bandwidth::Bandwidth;
-pub(crate) use places::{News, RequestPermit};
-pub(crate) use retry::{Retry, RetryPolicy};
+pub(crate) use places::{News, Refused, RequestPermit};
+pub(crate) use retry::{Retry, RetryPolicy, Throttle};
 
 use crate::config::Config;
 
@@ -47,11 +47,11 @@ impl Pace {
     }
 
     /// The server asked for fewer requests, by refusing the one that has this place.
-    pub(crate) fn throttled(&self, permit: Option<&RequestPermit>) -> News {
+    pub(crate) fn throttled(&self, permit: &RequestPermit) -> Refused {
         let places = &self.admission.places;
-        let news = permit.map_or(News::Old, |permit| places.refused(permit));
-        tracing::debug!(?news, places = places.at_present(), "throttled");
-        news
+        let refused = places.refused(permit);
+        tracing::debug!(?refused, places = places.at_present(), "throttled");
+        refused
     }
 
     /// It took a request.

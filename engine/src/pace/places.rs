@@ -10,6 +10,9 @@
 //! waits for its next attempt in its place (`Attempts::after`), so that a server with short round trips
 //! is not asked over and over.
 //!
+//! A server that refuses some takes others: a request that it refuses has its turn yet to come. One that refuses
+//! everything is about to be given up. [`Refused::in_vain`] tells them apart.
+//!
 //! A place is withheld by taking it out of the semaphore. One that somebody holds is owed: the next request that gets a
 //! place hands it over and queues again, so nobody has to do anything when a place is given back.
 
@@ -41,6 +44,14 @@ pub(crate) enum News {
     AtLeast,
 }
 
+/// What the refusal of one request tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub(crate) news: News,
+    /// As many requests as there are places have been refused since one was served, or none ever was.
+    pub(crate) in_vain: bool,
+}
+
 pub(crate) struct Places {
     free: Arc<Semaphore>,
     all: usize,
@@ -51,6 +62,9 @@ pub(crate) struct Places {
     owed: AtomicUsize,
     /// Places that are missing, owed or taken out: none, mostly, and then a success costs one look at this.
     missing: AtomicUsize,
+    /// Requests refused since one was served; `all` of them as long as none was. Written by a success only where it is
+    /// another than 0, so that it too costs one look.
+    in_vain: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -75,6 +89,7 @@ impl Places {
             halved: AtomicUsize::new(0),
             owed: AtomicUsize::new(0),
             missing: AtomicUsize::new(0),
+            in_vain: AtomicUsize::new(all),
             state: Mutex::new(State::default()),
         }
     }
@@ -96,7 +111,12 @@ impl Places {
     }
 
     /// The server refused the request that has this place, for there were too many.
-    pub(crate) fn refused(&self, permit: &RequestPermit) -> News {
+    pub(crate) fn refused(&self, permit: &RequestPermit) -> Refused {
+        let in_vain = self.in_vain.fetch_add(1, Ordering::Relaxed) >= self.all;
+        Refused { news: self.give_way(permit), in_vain }
+    }
+
+    fn give_way(&self, permit: &RequestPermit) -> News {
         let mut state = self.lock();
         if permit.halved != self.halved.load(Ordering::Relaxed) {
             return News::Old;
@@ -123,6 +143,9 @@ impl Places {
 
     /// A request succeeded.
     pub(crate) fn succeeded(&self) {
+        if self.in_vain.load(Ordering::Relaxed) != 0 {
+            self.in_vain.store(0, Ordering::Relaxed);
+        }
         if self.missing.load(Ordering::Relaxed) == 0 {
             return;
         }
@@ -178,14 +201,14 @@ mod tests {
         for _ in 0..32 {
             round.push(places.take().await);
         }
-        let news: Vec<News> = round.iter().map(|permit| places.refused(permit)).collect();
+        let news: Vec<News> = round.iter().map(|permit| places.refused(permit).news).collect();
         assert_eq!(news.iter().filter(|&&news| news == News::Halved).count(), 1);
         assert_eq!(news[1..], [News::Old; 31]);
         drop(round);
         assert_eq!((in_flight(&places).await, places.at_present()), (16, 16));
         for (expected, left) in [(News::Halved, 8), (News::Halved, 4), (News::AtLeast, 4)] {
             let permit = places.take().await;
-            assert_eq!(places.refused(&permit), expected);
+            assert_eq!(places.refused(&permit).news, expected);
             drop(permit);
             assert_eq!(in_flight(&places).await, left);
         }
@@ -215,7 +238,7 @@ mod tests {
         for _ in 0..8 {
             held.push(places.take().await);
         }
-        assert_eq!(places.refused(&held[0]), News::Halved);
+        assert_eq!(places.refused(&held[0]).news, News::Halved);
         for _ in 0..4 {
             places.succeeded();
         }
@@ -226,10 +249,22 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn refusals_are_in_vain_until_one_is_served_and_again_after_a_round() {
+        let places = Places::new(8);
+        let permit = places.take().await;
+        let in_vain = |count: usize| (0..count).filter(|_| places.refused(&permit).in_vain).count();
+        assert_eq!(in_vain(3), 3);
+        places.succeeded();
+        assert_eq!(in_vain(12), 4);
+        places.succeeded();
+        assert_eq!(in_vain(8), 0);
+    }
+
+    #[tokio::test]
     async fn a_single_place_stays() {
         let places = Places::new(1);
         let permit = places.take().await;
-        assert_eq!(places.refused(&permit), News::AtLeast);
+        assert_eq!(places.refused(&permit).news, News::AtLeast);
         drop(permit);
         assert_eq!(in_flight(&places).await, 1);
     }

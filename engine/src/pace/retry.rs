@@ -20,6 +20,11 @@ const FIRST_CAP: Duration = Duration::from_millis(50);
 const FIRST_THROTTLED_CAP: Duration = Duration::from_millis(500);
 const LONGEST_CAP: Duration = Duration::from_secs(20);
 
+/// How many retries there are for one where the server takes requests of others. At a prefix's limit one request in
+/// three may be refused, and of ten million objects none should fail for having been unlucky five times: five attempts
+/// are then seventeen, over two minutes.
+const CROWDED_RETRIES: u32 = 4;
+
 /// Whether a failure is worth another attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Retry {
@@ -34,10 +39,19 @@ pub(crate) enum Retry {
     Backoff,
     /// A passing fault that has already cost its whole timeout.
     AfterTimeout,
-    /// The server asked for fewer requests, perhaps for this long.
-    Throttled(Option<Duration>),
-    /// The same, of a request that was sent before the pace was last lowered: the others of its round have paid.
-    Late(Option<Duration>),
+    /// The server asked for fewer requests.
+    Throttled(Throttle),
+}
+
+/// What is known of a refusal for too many requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Throttle {
+    /// How long the server asked to wait.
+    pub(crate) asked: Option<Duration>,
+    /// The request was sent before the pace was last lowered: another of its round has paid.
+    pub(crate) is_late: bool,
+    /// The server takes requests of others: the turn of this one is yet to come.
+    pub(crate) is_crowded: bool,
 }
 
 pub(crate) struct RetryPolicy {
@@ -62,10 +76,15 @@ impl RetryPolicy {
             Retry::AtOnce => return Some(Duration::ZERO),
             Retry::Backoff => (RETRY_COST, FIRST_CAP, Duration::ZERO),
             Retry::AfterTimeout => (TIMEOUT_COST, FIRST_CAP, Duration::ZERO),
-            Retry::Throttled(asked) => (RETRY_COST, FIRST_THROTTLED_CAP, asked.unwrap_or_default()),
-            Retry::Late(asked) => (0, FIRST_THROTTLED_CAP, asked.unwrap_or_default()),
+            Retry::Throttled(throttle) => {
+                let is_free = throttle.is_late || throttle.is_crowded;
+                (if is_free { 0 } else { RETRY_COST }, FIRST_THROTTLED_CAP, throttle.asked.unwrap_or_default())
+            }
         };
-        if attempts >= self.max_attempts.load(Ordering::Relaxed) || !self.take(cost) {
+        let most = self.max_attempts.load(Ordering::Relaxed);
+        let is_crowded = matches!(retry, Retry::Throttled(throttle) if throttle.is_crowded);
+        let most = if is_crowded { 1 + most.saturating_sub(1).saturating_mul(CROWDED_RETRIES) } else { most };
+        if attempts >= most || !self.take(cost) {
             return None;
         }
         let doublings = attempts.saturating_sub(1).min(16);
@@ -94,6 +113,10 @@ impl RetryPolicy {
 mod tests {
     use super::*;
 
+    const THROTTLED: Retry = Retry::Throttled(Throttle { asked: None, is_late: false, is_crowded: false });
+    const LATE: Retry = Retry::Throttled(Throttle { asked: None, is_late: true, is_crowded: false });
+    const CROWDED: Retry = Retry::Throttled(Throttle { asked: None, is_late: false, is_crowded: true });
+
     #[test]
     fn waits_stay_under_a_doubling_cap() {
         let policy = RetryPolicy::new(10);
@@ -102,8 +125,9 @@ mod tests {
             assert!(policy.next(Retry::Backoff, attempts).unwrap() <= cap);
         }
         let asked = Duration::from_secs(2);
-        assert!(policy.next(Retry::Throttled(Some(asked)), 1).unwrap() >= asked);
-        assert!(policy.next(Retry::Throttled(Some(Duration::MAX)), 1).unwrap() <= 2 * LONGEST_CAP);
+        let asked_to_wait = |asked| Retry::Throttled(Throttle { asked: Some(asked), ..Throttle::default() });
+        assert!(policy.next(asked_to_wait(asked), 1).unwrap() >= asked);
+        assert!(policy.next(asked_to_wait(Duration::MAX), 1).unwrap() <= 2 * LONGEST_CAP);
     }
 
     #[test]
@@ -122,11 +146,22 @@ mod tests {
     fn of_a_round_of_refusals_one_pays() {
         let policy = RetryPolicy::new(5);
         for _ in 0..10_000 {
-            assert!(policy.next(Retry::Late(None), 4).unwrap() <= 8 * FIRST_THROTTLED_CAP);
+            assert!(policy.next(LATE, 4).unwrap() <= 8 * FIRST_THROTTLED_CAP);
         }
-        assert!(policy.next(Retry::Late(None), 5).is_none(), "attempts are bounded all the same");
-        let granted = (0..1000).take_while(|_| policy.next(Retry::Throttled(None), 1).is_some()).count();
+        assert!(policy.next(LATE, 5).is_none(), "attempts are bounded all the same");
+        let granted = (0..1000).take_while(|_| policy.next(THROTTLED, 1).is_some()).count();
         assert_eq!(granted as i64, QUOTA / RETRY_COST);
+    }
+
+    #[test]
+    fn where_others_are_served_more_attempts_are_made_and_none_is_paid_for() {
+        let policy = RetryPolicy::new(5);
+        for _ in 0..10_000 {
+            assert!(policy.next(CROWDED, 16).unwrap() <= LONGEST_CAP);
+        }
+        assert!(policy.next(CROWDED, 17).is_none());
+        assert!(RetryPolicy::new(1).next(CROWDED, 1).is_none(), "none means none");
+        assert!(policy.next(THROTTLED, 4).is_some());
     }
 
     #[test]

@@ -160,10 +160,11 @@ async fn delete_batch(engine: &Arc<Engine>, subject: &Subject, batch: &[Target])
         let (passing, lasting): (Vec<_>, Vec<_>) = refused.into_iter().partition(may_pass);
         failures.extend(lasting);
         let Some(first) = passing.first() else { return Ok(failures) };
-        let failure = judged(first);
-        if matches!(failure.retry, Retry::Throttled(_)) {
+        let mut failure = judged(first);
+        if let Retry::Throttled(throttle) = &mut failure.retry {
             // Its own is given back already; a place that is had now is none of before the pace was last lowered.
-            engine.pace.throttled(Some(&engine.pace.admission.request().await));
+            let place = engine.pace.admission.request().await;
+            throttle.is_crowded = !engine.pace.throttled(&place).in_vain;
         }
         if attempts.after(engine, failure).await.is_err() {
             failures.extend(passing);

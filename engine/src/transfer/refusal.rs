@@ -9,7 +9,7 @@ use crate::config::is_region;
 use crate::credentials::{TOLERATED, seconds_between};
 use crate::error::{Error, ErrorKind};
 use crate::net::{NetFailure, region_of_host};
-use crate::pace::{RequestPermit, Retry};
+use crate::pace::{RequestPermit, Retry, Throttle};
 use crate::wire::response::ResponseHead;
 use crate::wire::xml::ErrorBody;
 
@@ -152,7 +152,7 @@ impl Refusal {
             (true, _) => verdict.meaning.to_owned(),
         };
         let retry = match verdict.retry {
-            Retry::Throttled(_) => Retry::Throttled(self.retry_after),
+            Retry::Throttled(throttle) => Retry::Throttled(Throttle { asked: self.retry_after, ..throttle }),
             other => other,
         };
         let mut error =
@@ -217,7 +217,7 @@ fn verdict(status: u16, code: &str) -> Verdict {
         (_, "SlowDown" | "ServiceUnavailable" | "Throttling" | "ThrottlingException" | "RequestLimitExceeded")
         | (429 | 503, _) => new(
             K::Throttled,
-            Retry::Throttled(None),
+            Retry::Throttled(Throttle::default()),
             "the server asks for fewer requests",
             Some("lower --concurrency or try later"),
         ),
@@ -368,7 +368,7 @@ mod tests {
             assert_eq!(verdict(status, code).retry, Retry::Backoff, "{status} {code}");
         }
         for (status, code) in [(503, "SlowDown"), (503, ""), (429, "")] {
-            assert_eq!(verdict(status, code).retry, Retry::Throttled(None), "{status} {code}");
+            assert_eq!(verdict(status, code).retry, Retry::Throttled(Throttle::default()), "{status} {code}");
         }
         for (status, code) in [
             (400, "InvalidArgument"),

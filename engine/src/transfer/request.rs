@@ -16,7 +16,7 @@ use super::remedy::Sent;
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::{Counters, RequestEvent};
 use crate::net::{Authority, BodyLeft, Connection, NetFailure, check_bucket, check_key, is_directory_bucket};
-use crate::pace::{MemoryPermit, News, RequestPermit, Retry};
+use crate::pace::{MemoryPermit, News, Refused, RequestPermit, Retry};
 use crate::wire::checksum::{ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload, Request, write_request};
 use crate::wire::response::ResponseHead;
@@ -345,11 +345,13 @@ impl Engine {
             drop(place);
             return self.remedied(remedy, failure, sent).await;
         }
-        if let Retry::Throttled(asked) = failure.retry {
-            match self.pace.throttled(place.as_ref()) {
-                News::Old => failure.retry = Retry::Late(asked),
-                News::Halved => {}
-                News::AtLeast => failure.place = place,
+        if let Retry::Throttled(throttle) = &mut failure.retry {
+            let refused = place.as_ref().map(|held| self.pace.throttled(held));
+            let Refused { news, in_vain } = refused.unwrap_or(Refused { news: News::Old, in_vain: true });
+            throttle.is_late = news == News::Old;
+            throttle.is_crowded = !in_vain;
+            if news == News::AtLeast {
+                failure.place = place;
             }
         }
         failure

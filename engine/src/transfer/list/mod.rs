@@ -288,7 +288,7 @@ impl List {
 }
 
 fn count_throttled<T>(failure: &Failure, throttled: &AtomicU64) -> Option<T> {
-    if matches!(failure.retry, Retry::Throttled(_)) {
+    if matches!(failure.retry, Retry::Throttled(throttle) if !throttle.is_late) {
         throttled.fetch_add(1, Ordering::Relaxed);
     }
     None

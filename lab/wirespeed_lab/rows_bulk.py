@@ -8,6 +8,7 @@ its own, started by ``whole``; what it did is counted afterwards.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +28,8 @@ MANY, FIFTH = 10_000, 2_000
 MIDDLE, MIDDLE_FIFTH = "middle/", "middle-fifth/"
 SMALL_COUNT, SMALL_SIZE = 100_000, 4 * KIB
 SMALL = "small/"
-#: Of clients that need minutes for 100,000 objects: so much less.
-SHARE = 10
+#: Of clients that need minutes for all of it: so much less.
+MIDDLE_SHARE, SMALL_SHARE = MANY // FIFTH, 10
 SMALL_SHARED = "small-by-the-slow/"
 FLAT, FLAT_COUNT = "flat/", 1_000_000
 HUGE, HUGE_COUNT = "ten-million/", 10_000_000
@@ -42,7 +43,7 @@ SYNTHETIC = (
     Synthetic(BUCKET, MIDDLE, MIB, MANY, DIGITS),
     Synthetic(BUCKET, MIDDLE_FIFTH, MIB, FIFTH, DIGITS),
     Synthetic(BUCKET, SMALL, SMALL_SIZE, SMALL_COUNT, DIGITS),
-    Synthetic(BUCKET, SMALL_SHARED, SMALL_SIZE, SMALL_COUNT // SHARE, DIGITS),
+    Synthetic(BUCKET, SMALL_SHARED, SMALL_SIZE, SMALL_COUNT // SMALL_SHARE, DIGITS),
     Synthetic(BUCKET, FLAT, 0, FLAT_COUNT, DIGITS),
     Synthetic(BUCKET, HUGE, 1, HUGE_COUNT, DIGITS),
 )
@@ -51,6 +52,23 @@ PAGE_MODEL = ("--first-byte", "60ms")
 
 AWS_CLIENTS = ("classic", "crt")
 OURS = "wirespeed"
+PEERS = ("s5cmd", "rclone", *(f"aws {client}" for client in AWS_CLIENTS))
+
+
+@dataclasses.dataclass(frozen=True)
+class Less:
+    """Where 1/``share`` of a row's work is, and which of the peers are given that."""
+
+    source: str
+    share: int
+    peers: tuple[str, ...]
+
+    def of(self, peer: str, whole: str) -> tuple[str, int]:
+        """What a peer reads, and its share."""
+        return (self.source, self.share) if peer in self.peers else (whole, 1)
+
+
+EVERYTHING = Less("", 1, ())
 
 
 def whole(
@@ -159,9 +177,9 @@ def rclone_environment(site: Site) -> dict[str, str]:
 
 
 def _down(
-    site: Site, title: str, name: str, prefix: str, shared: str, work: tuple[int, int]
+    site: Site, title: str, name: str, prefix: str, work: tuple[int, int], less: Less = EVERYTHING
 ) -> Row:
-    """``work``: objects and bytes of each. AWS CLI reads what is below ``shared``."""
+    """``work``: objects and bytes of each."""
     count, size = work
 
     def to(folder: str) -> tuple[str, str]:
@@ -172,23 +190,26 @@ def _down(
     path, proof = to(OURS)
     command = ours("--quiet", "cp", "--recursive", _s3(prefix), path)
     contenders.append(whole(site, OURS, "engine", command, proof, environment=WITHOUT_CHECKSUMS))
+
     path, proof = to("s5cmd")
-    command = (str(places.go_tool("s5cmd")), "--log", "error", "cp", _s3(prefix) + "*", path + "/")
-    contenders.append(
-        whole(site, "s5cmd", "peer", command, proof, environment={"S3_ENDPOINT_URL": site.endpoint})
-    )
+    source, share = less.of("s5cmd", prefix)
+    command = (str(places.go_tool("s5cmd")), "--log", "error", "cp", _s3(source) + "*", path + "/")
+    environment = {"S3_ENDPOINT_URL": site.endpoint}
+    contenders.append(whole(site, "s5cmd", "peer", command, proof, 0, share, environment))
+
     path, proof = to("rclone")
+    source, share = less.of("rclone", prefix)
     command = (
-        *(str(places.go_tool("rclone")), "copy", f"lab:{BUCKET}/{prefix}", path),
+        *(str(places.go_tool("rclone")), "copy", f"lab:{BUCKET}/{source}", path),
         *("--transfers", str(RCLONE_TRANSFERS), "--checkers", str(RCLONE_TRANSFERS)),
     )
-    contenders.append(
-        whole(site, "rclone", "peer", command, proof, environment=rclone_environment(site))
-    )
-    share = 1 if shared == prefix else SHARE
+    environment = rclone_environment(site)
+    contenders.append(whole(site, "rclone", "peer", command, proof, 0, share, environment))
+
     for client in AWS_CLIENTS:
         path, proof = to(f"aws-{client}")
-        command = (str(places.awscli()), "s3", "cp", "--quiet", "--recursive", _s3(shared), path)
+        source, share = less.of(f"aws {client}", prefix)
+        command = (str(places.awscli()), "s3", "cp", "--quiet", "--recursive", _s3(source), path)
         environment = {"AWS_CONFIG_FILE": str(aws_config(site, client))}
         contenders.append(
             whole(site, f"aws {client}", "peer", command, proof, 0, share, environment)
@@ -197,39 +218,34 @@ def _down(
 
 
 def _up(
-    site: Site,
-    title: str,
-    name: str,
-    sources: tuple[Path, Path],
-    work: tuple[int, int],
+    site: Site, title: str, name: str, files: Path, work: tuple[int, int], less: Less = EVERYTHING
 ) -> Row:
-    """``sources``: the folder with all files, and the one for AWS CLI."""
+    """``files``: the folder with all of them."""
     count, size = work
-    source, shared = sources
     proof, target = f"stored:{site.endpoint}", f"s3://{DISCARDING}"
-    command = ours("--quiet", "cp", "--recursive", str(source), f"{target}/ours/")
+    command = ours("--quiet", "cp", "--recursive", str(files), f"{target}/ours/")
     contenders = [whole(site, OURS, "engine", command, proof, size, environment=WITHOUT_CHECKSUMS)]
+
+    source, share = less.of("s5cmd", str(files))
     s5cmd = (str(places.go_tool("s5cmd")), "--log", "error", "cp", f"{source}/", f"{target}/s5cmd/")
-    contenders.append(
-        whole(
-            *(site, "s5cmd", "peer", s5cmd, proof, size),
-            environment={"S3_ENDPOINT_URL": site.endpoint},
-        )
-    )
+    environment = {"S3_ENDPOINT_URL": site.endpoint}
+    contenders.append(whole(site, "s5cmd", "peer", s5cmd, proof, size, share, environment))
+
+    source, share = less.of("rclone", str(files))
     rclone = (
-        *(str(places.go_tool("rclone")), "copy", str(source), f"lab:{DISCARDING}/rclone"),
+        *(str(places.go_tool("rclone")), "copy", source, f"lab:{DISCARDING}/rclone"),
         *("--transfers", str(RCLONE_TRANSFERS), "--checkers", str(RCLONE_TRANSFERS)),
         # What is discarded can't be looked at afterwards.
         *("--no-check-dest", "--s3-no-head", "--s3-no-check-bucket", "--ignore-checksum"),
     )
-    contenders.append(
-        whole(site, "rclone", "peer", rclone, proof, size, environment=rclone_environment(site))
-    )
-    share = 1 if shared == source else SHARE
+    environment = rclone_environment(site)
+    contenders.append(whole(site, "rclone", "peer", rclone, proof, size, share, environment))
+
     for client in AWS_CLIENTS:
+        source, share = less.of(f"aws {client}", str(files))
         command = (
             *(str(places.awscli()), "s3", "cp", "--quiet", "--recursive"),
-            *(str(shared), f"{target}/aws-{client}/"),
+            *(source, f"{target}/aws-{client}/"),
         )
         environment = {"AWS_CONFIG_FILE": str(aws_config(site, client))}
         contenders.append(
@@ -240,11 +256,10 @@ def _up(
 
 def _beside() -> tuple[Check, ...]:
     """Fewer core-seconds and less wall time than each, and so many fewer than s5cmd."""
-    peers = ("s5cmd", "rclone", *(f"aws {client}" for client in AWS_CLIENTS))
     return (
         Check("core_us_per_object", ("s5cmd",), 0.6),
-        *(Check("core_us_per_object", (peer,), 1, kind="fewer") for peer in peers),
-        *(Check("us_per_object", (peer,), 1, kind="fewer") for peer in peers),
+        *(Check("core_us_per_object", (peer,), 1, kind="fewer") for peer in PEERS),
+        *(Check("us_per_object", (peer,), 1, kind="fewer") for peer in PEERS),
     )
 
 
@@ -255,45 +270,43 @@ def _half() -> tuple[Check, ...]:
 
 def tmpfs(site: Site) -> Row:
     title = f"cp of {FIFTH:,} x 1 MiB to files on tmpfs, whole process"
-    return _down(site, title, "bulk-tmpfs", MIDDLE_FIFTH, MIDDLE_FIFTH, (FIFTH, MIB))
+    return _down(site, title, "bulk-tmpfs", MIDDLE_FIFTH, (FIFTH, MIB))
 
 
 def tmpfs_all(site: Site) -> Row:
     title = f"cp of {MANY:,} x 1 MiB to files on tmpfs, whole process"
-    return _down(site, title, "bulk-tmpfs-all", MIDDLE, MIDDLE, (MANY, MIB))
+    less = Less(MIDDLE_FIFTH, MIDDLE_SHARE, PEERS[1:])
+    return _down(site, title, "bulk-tmpfs-all", MIDDLE, (MANY, MIB), less)
 
 
 def upload(site: Site) -> Row:
-    folder = _files(site.tmpfs / "upload-middle", FIFTH, MIB)
+    files = _files(site.tmpfs / "upload-middle-fifth", FIFTH, MIB)
     title = f"cp of {FIFTH:,} x 1 MiB from files on tmpfs, whole process"
-    return _up(site, title, "bulk-upload", (folder, folder), (FIFTH, MIB))
+    return _up(site, title, "bulk-upload", files, (FIFTH, MIB))
 
 
 def upload_all(site: Site) -> Row:
-    folder = _files(site.tmpfs / "upload-middle", MANY, MIB)
+    files = _files(site.tmpfs / "upload-middle", MANY, MIB)
+    fewer = _files(site.tmpfs / "upload-middle-fifth", FIFTH, MIB)
     title = f"cp of {MANY:,} x 1 MiB from files on tmpfs, whole process"
-    return _up(site, title, "bulk-upload-all", (folder, folder), (MANY, MIB))
+    less = Less(str(fewer), MIDDLE_SHARE, PEERS[1:])
+    return _up(site, title, "bulk-upload-all", files, (MANY, MIB), less)
 
 
 def small_down(site: Site) -> Row:
     title = f"cp of {SMALL_COUNT:,} x 4 KiB to files on tmpfs, whole process"
-    row = _down(site, title, "bulk-small", SMALL, SMALL_SHARED, (SMALL_COUNT, SMALL_SIZE))
-    return _with(row, _half())
+    less = Less(SMALL_SHARED, SMALL_SHARE, PEERS)
+    row = _down(site, title, "bulk-small", SMALL, (SMALL_COUNT, SMALL_SIZE), less)
+    return dataclasses.replace(row, checks=_half())
 
 
 def small_up(site: Site) -> Row:
-    folder = _files(site.tmpfs / "upload-small", SMALL_COUNT, SMALL_SIZE)
-    shared = _files(site.tmpfs / "upload-small-shared", SMALL_COUNT // SHARE, SMALL_SIZE)
+    files = _files(site.tmpfs / "upload-small", SMALL_COUNT, SMALL_SIZE)
+    fewer = _files(site.tmpfs / "upload-small-shared", SMALL_COUNT // SMALL_SHARE, SMALL_SIZE)
     title = f"cp of {SMALL_COUNT:,} x 4 KiB from files on tmpfs, whole process"
-    row = _up(site, title, "bulk-small-up", (folder, shared), (SMALL_COUNT, SMALL_SIZE))
-    return _with(row, _half())
-
-
-def _with(row: Row, checks: tuple[Check, ...]) -> Row:
-    return Row(
-        *(row.id, row.title, row.contenders, checks),
-        *(row.bytes_per_round, row.objects_per_round, row.fresh, row.seconds),
-    )
+    less = Less(str(fewer), SMALL_SHARE, PEERS)
+    row = _up(site, title, "bulk-small-up", files, (SMALL_COUNT, SMALL_SIZE), less)
+    return dataclasses.replace(row, checks=_half())
 
 
 def _files(folder: Path, count: int, size: int) -> Path:

@@ -6,6 +6,45 @@ use std::path::PathBuf;
 
 use wirespeed::{Error, ErrorKind};
 
+/// Statuses that say that the bucket is elsewhere.
+const ELSEWHERE: [u16; 4] = [301, 302, 307, 308];
+/// Error codes that are of the bucket, or of who asks in whose name: never of one key.
+const HOPELESS: [&str; 8] = [
+    "NoSuchBucket",
+    "AuthorizationHeaderMalformed",
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+    "RequestTimeTooSkewed",
+    "AccountProblem",
+];
+const HOPELESS_DISK: [io::ErrorKind; 2] = [io::ErrorKind::StorageFull, io::ErrorKind::ReadOnlyFilesystem];
+
+/// Whether every further object would fail with this error too: the bucket is missing or elsewhere, the credentials are
+/// wrong, the client's settings are unusable, the disk is full.
+///
+/// A request that the server or the engine will not have as it is (a key that is too long, a method that is not
+/// offered) says nothing about the next one.
+pub fn dooms_the_rest(error: &Error) -> bool {
+    error.is_about_client()
+        || error.status().is_some_and(|status| ELSEWHERE.contains(&status))
+        || error.code().is_some_and(|code| HOPELESS.contains(&code))
+        || (error.kind() == ErrorKind::Io && io_kind(error).is_some_and(|kind| HOPELESS_DISK.contains(&kind)))
+}
+
+/// What the file system said to the engine.
+fn io_kind(error: &Error) -> Option<io::ErrorKind> {
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.kind());
+        }
+        cause = error.source();
+    }
+    None
+}
+
 /// Why an item failed. `Display` is one line for a person.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -47,24 +86,6 @@ impl Failure {
         Failure::Lost(why.to_owned())
     }
 
-    /// The system's reason, where the file system of this machine said no.
-    fn io_kind(&self) -> Option<io::ErrorKind> {
-        match self {
-            Failure::Local { source, .. } => Some(source.kind()),
-            Failure::Engine(error) if error.kind() == ErrorKind::Io => {
-                let mut cause = std::error::Error::source(error);
-                while let Some(error) = cause {
-                    if let Some(error) = error.downcast_ref::<io::Error>() {
-                        return Some(error.kind());
-                    }
-                    cause = error.source();
-                }
-                None
-            }
-            _ => None,
-        }
-    }
-
     /// Whether nobody answered at all: where nothing has been done yet, nothing will be.
     pub(crate) fn dooms_a_start(&self) -> bool {
         matches!(self, Failure::Engine(error) if error.kind() == ErrorKind::Connection)
@@ -75,34 +96,14 @@ impl Failure {
         matches!(self, Failure::Engine(error) if error.kind() == ErrorKind::Precondition)
     }
 
-    /// Whether every further item would fail in the same way, so that going on is pointless: the bucket is missing or
-    /// elsewhere, the credentials are wrong, the client's settings are unusable, the disk is full.
-    ///
-    /// A request that the server or the engine will not have as it is (a key that is too long, a method that is not
-    /// offered) says nothing about the next one.
+    /// Whether every further item would fail in the same way, so that going on is pointless.
     pub fn dooms_the_rest(&self) -> bool {
-        const ELSEWHERE: [u16; 4] = [301, 302, 307, 308];
-        // Of the bucket, or of who asks in whose name: never of one key.
-        const HOPELESS: [&str; 8] = [
-            "NoSuchBucket",
-            "AuthorizationHeaderMalformed",
-            "InvalidAccessKeyId",
-            "SignatureDoesNotMatch",
-            "ExpiredToken",
-            "InvalidToken",
-            "RequestTimeTooSkewed",
-            "AccountProblem",
-        ];
-        let hopeless = match self {
-            Failure::Engine(error) => {
-                error.is_about_client()
-                    || error.status().is_some_and(|status| ELSEWHERE.contains(&status))
-                    || error.code().is_some_and(|code| HOPELESS.contains(&code))
-            }
+        match self {
+            Failure::Engine(error) => dooms_the_rest(error),
             Failure::Rejected { code, .. } => HOPELESS.contains(&code.as_str()),
-            Failure::Local { .. } | Failure::Refused(_) | Failure::Lost(_) => false,
-        };
-        hopeless || matches!(self.io_kind(), Some(io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem))
+            Failure::Local { source, .. } => HOPELESS_DISK.contains(&source.kind()),
+            Failure::Refused(_) | Failure::Lost(_) => false,
+        }
     }
 
     /// The kind in one lower-case word, as it stands in JSON output: the engine's own, or `refused`, `lost`.

@@ -39,7 +39,7 @@ mod summary;
 pub use compare::Compare;
 pub use differences::{Differences, Finding, Found};
 pub use entry::Entry;
-pub use failure::Failure;
+pub use failure::{Failure, dooms_the_rest};
 pub use filter::{Filter, Pattern};
 pub use fingerprint::Fingerprint;
 pub use job::Job;

@@ -95,52 +95,19 @@ impl Failure {
     }
 
     /// Whether every further item would fail in the same way, so that going on is pointless.
-    ///
-    /// A request that the server or the engine will not have as it is (a key that is too long, a method that is not
-    /// offered) says nothing about the next one. That the bucket is elsewhere does.
     pub(crate) fn dooms_the_rest(&self) -> bool {
-        const ELSEWHERE: [u16; 4] = [301, 302, 307, 308];
-        // Of the bucket, or of who asks in whose name: never of one key.
-        const HOPELESS: [&str; 8] = [
-            "NoSuchBucket",
-            "AuthorizationHeaderMalformed",
-            "InvalidAccessKeyId",
-            "SignatureDoesNotMatch",
-            "ExpiredToken",
-            "InvalidToken",
-            "RequestTimeTooSkewed",
-            "AccountProblem",
-        ];
-        let hopeless = match self {
-            Failure::Engine(error) => {
-                error.is_about_client()
-                    || error.status().is_some_and(|status| ELSEWHERE.contains(&status))
-                    || error.code().is_some_and(|code| HOPELESS.contains(&code))
+        match self {
+            Failure::Engine(error) => wirespeed_bulk::dooms_the_rest(error),
+            Failure::Local { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem)
             }
             _ => false,
-        };
-        hopeless || matches!(self.io_kind(), Some(io::ErrorKind::StorageFull | io::ErrorKind::ReadOnlyFilesystem))
+        }
     }
 
     /// Whether nothing can be hoped for when this is how a job begins, though later it could be one item's mishap.
     pub(crate) fn dooms_a_start(&self) -> bool {
         matches!(self, Failure::Engine(error) if error.kind() == ErrorKind::Connection)
-    }
-
-    /// What the file system said, whoever asked it.
-    fn io_kind(&self) -> Option<io::ErrorKind> {
-        let mut source: Option<&dyn std::error::Error> = match self {
-            Failure::Local { source, .. } => return Some(source.kind()),
-            Failure::Engine(error) if error.kind() == ErrorKind::Io => Some(error),
-            _ => None,
-        };
-        while let Some(error) = source {
-            if let Some(io) = error.downcast_ref::<io::Error>() {
-                return Some(io.kind());
-            }
-            source = error.source();
-        }
-        None
     }
 
     /// The JSON form.

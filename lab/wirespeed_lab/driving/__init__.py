@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from .driver import Driver, Round, describe, refusal
 from .errors import BadPlan, DriverFailed, DrivingError, Skipped
-from .files import check_files, check_stored, empty, write_sources
+from .files import check_files, empty, write_sources
 from .judge import judge
 from .messages import Description
 
@@ -18,7 +18,6 @@ __all__ = [
     "Round",
     "Skipped",
     "check_files",
-    "check_stored",
     "describe",
     "empty",
     "judge",

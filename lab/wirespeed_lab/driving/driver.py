@@ -27,7 +27,7 @@ OUTPUT_LIMIT, OUTPUT_PER_ITEM = 16 << 20, 2048
 class Round:
     """What one round printed. Nanoseconds of CLOCK_MONOTONIC, taken by the lab: ``go_ns`` before
     the word was given, ``first_output_ns`` when the first output was there, ``done_ns`` when the
-    last was."""
+    last was. ``stopped`` is whether the driver said first that its clock had stopped."""
 
     number: int
     verify: bool
@@ -36,6 +36,7 @@ class Round:
     go_ns: int
     first_output_ns: int
     done_ns: int
+    stopped: bool = False
 
 
 def describe(
@@ -170,7 +171,7 @@ class Driver:
             self._gone(f"before round {number}")
         except (Silent, TooLong):
             self._fail(f"did not read that round {number} begins, in {limit_s:g} s")
-        samples, left = [], OUTPUT_LIMIT + OUTPUT_PER_ITEM * self._items
+        samples, stopped, left = [], False, OUTPUT_LIMIT + OUTPUT_PER_ITEM * self._items
         while True:
             called = first_output if not seen else None
             of = f"round {number}, after {len(samples)} samples"
@@ -180,12 +181,14 @@ class Driver:
                 self._fail(f"floods: round {number} printed more than any round of its plan can")
             try:
                 said = messages.message(line, "sample", "done", "stopped")
-                if said["type"] == "sample":
+                if said["type"] == "stopped":
+                    stopped = not samples
+                elif said["type"] == "sample":
                     samples.append(messages.sample(said))
-                elif said["type"] == "done":
+                else:
                     done_ns = time.monotonic_ns()
                     done = messages.done(said, number)
-                    return Round(number, verify, samples, done, go_ns, seen[0], done_ns)
+                    return Round(number, verify, samples, done, go_ns, seen[0], done_ns, stopped)
             except NoMessage as error:
                 self._fail(f"printed a line in round {number} that {error}")
 

@@ -1,10 +1,10 @@
-"""Files that drivers read or write, and objects that they have stored: made and checked by the
-lab itself, whatever a driver says of them."""
+"""Files that drivers read or write: made and checked by the lab itself, whatever a driver says of
+them. (Objects that they have stored are checked by the store.)"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from ..plans import Plan
@@ -50,19 +50,6 @@ def check_files(plan: Plan, folder: Path) -> list[str]:
             fault = f"cannot be read: {error.strerror}"
         if fault:
             faults.append(f"file {n} {fault}")
-    return faults
-
-
-def check_stored(plan: Plan, get: Callable[[str], Iterable[bytes]]) -> list[str]:
-    """Faults of the objects that a put has left, as ``get`` reads them back by key."""
-    faults = []
-    for item in plan.work:
-        try:
-            fault = _compared(get(item.key), digests.BODY, 0, item.size)
-        except OSError as error:
-            fault = f"cannot be read back: {error}"
-        if fault:
-            faults.append(f"{item.key!r} {fault}")
     return faults
 
 

@@ -57,6 +57,6 @@ def description(name: str, **more) -> dict:
         "client": "boto3",
         "version": version("boto3"),
         "components": components,
-        "settings": ["concurrency", "checksums"],
+        "settings": ["concurrency", "checksums", "listing"],
         **more,
     }

@@ -44,7 +44,7 @@ class Boto3Get:
 
     def effective(self) -> dict:
         return {
-            "concurrency": min(self.workers, len(self._plan.work)),
+            "concurrency": self.workers,
             "checksums": botocore_client.checksums(self._client),
         }
 

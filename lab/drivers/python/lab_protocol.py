@@ -2,7 +2,7 @@
 
 A driver calls `main` with what ``describe`` prints and a class that is made from the `Plan`
 before ``ready``. The class has a method for each operation that it can do: ``get``, ``put`` or
-``list``, each of which does one `Operation`. What they are decides how operations are kept in flight:
+``list``, each of which does one `Operation`. What they are decides how they are kept in flight:
 
 * plain methods are called from a pool of ``workers`` threads,
 * coroutines run as ``workers`` tasks of one event loop,
@@ -80,8 +80,9 @@ class Plan:
         self.checksums: bool | None = line.get("checksums")
         self.ca_file: str | None = line.get("ca_file")
         self.folder: str | None = line.get("folder")
-        if not self.work:
-            raise Malformed("the plan has no work")
+        self.listing: str | None = line.get("listing")
+        if self.operation not in OPERATIONS or not self.work:
+            raise Malformed(f"the plan has no work, or no known one: {self.operation!r}")
         on_files = self.source if self.operation == "put" else self.sink
         if self.operation != "list" and on_files == "file" and not self.folder:
             raise Malformed("the plan is about files and names no folder")
@@ -155,7 +156,7 @@ class Operation:
 
     __slots__ = (
         *("body", "bytes", "completed", "digest", "end_ns", "error", "file", "first_ns"),
-        *("item", "keys", "n", "plan", "start_ns", "verify", "worker"),
+        *("found", "item", "keys", "n", "plan", "start_ns", "verify", "worker"),
     )
 
     def __init__(self, plan: Plan, item: Item, verify: bool):
@@ -165,6 +166,8 @@ class Operation:
         self.error: str | None = None
         self.file: io.RawIOBase | None = None
         self.body: object = None
+        #: Keys that were listed, where somebody wants them.
+        self.found: list[str] | None = None
         self.completed: Callable[..., None] = self._nothing
 
     def _nothing(self, error: BaseException | None = None) -> None:
@@ -225,19 +228,21 @@ class Operation:
             text = "\n".join(keys)
             self.digest = zlib.crc32(("\n" + text if self.keys else text).encode(), self.digest)
         self.keys += len(keys)
+        if self.found is not None:
+            self.found += keys
 
     def done(self, error: BaseException | None = None) -> None:
         """The clock of this operation stops. Closes its file, forgets its body."""
         if self.file is not None:
             self.file.close()
             self.file = None
-        elif self.plan.files and not self.bytes and not error and self.plan.operation == "get":
+        elif self.plan.sink == "file" and self.key and not (self.bytes or self.item.size or error):
             open(self.path, "wb").close()
         self.body = None
         self.end_ns = time.monotonic_ns()
         if error is not None:
             self.error = f"{type(error).__name__}: {error}"
-        elif self.plan.operation == "list":
+        elif not self.key:
             if self.item.keys and self.keys != self.item.keys:
                 self.error = f"listed {self.keys} keys, not {self.item.keys}"
         elif self.bytes != self.item.size:
@@ -254,7 +259,7 @@ class Operation:
             "bytes": self.bytes,
             "error": self.error,
         }
-        if self.plan.operation == "list":
+        if not self.key:
             said["keys"] = self.keys
         if self.verify:
             said["digest"] = None if self.error else f"{self.digest:08x}"
@@ -308,15 +313,16 @@ def read_into(operation: Operation, readinto: Callable[[memoryview], int]) -> No
         operation.part(into[:count])
 
 
-# ------------------------------------------------------------------ how operations are kept in flight
+# ---------------------------------------------------------- how operations are kept in flight
 
 
 class _Threads:
-    def __init__(self, client: Any, plan: Plan):
-        self._do, self._workers = getattr(client, plan.operation), client.workers
+    def __init__(self, client: Any):
+        self._client, self._workers = client, client.workers
         self._pool = concurrent.futures.ThreadPoolExecutor(self._workers)
 
-    def run(self, operations: list[Operation]) -> None:
+    def run(self, name: str, operations: list[Operation]) -> None:
+        do = getattr(self._client, name)
         waiting = deque(operations)
 
         def worker(number: int) -> None:
@@ -328,7 +334,7 @@ class _Threads:
                 operation.worker, operation.start_ns = number, time.monotonic_ns()
                 error = None
                 try:
-                    self._do(operation)
+                    do(operation)
                 except Exception as failure:
                     error = failure
                 operation.done(error)
@@ -338,21 +344,21 @@ class _Threads:
 
 
 class _Tasks:
-    def __init__(self, client: Any, plan: Plan):
-        self._do, self._workers = getattr(client, plan.operation), client.workers
+    def __init__(self, client: Any):
+        self._client, self._workers = client, client.workers
         self._loop = getattr(client, "loop", None) or asyncio.new_event_loop()
 
-    def run(self, operations: list[Operation]) -> None:
-        self._loop.run_until_complete(self._all(deque(operations)))
+    def run(self, name: str, operations: list[Operation]) -> None:
+        self._loop.run_until_complete(self._all(getattr(self._client, name), deque(operations)))
 
-    async def _all(self, waiting: deque[Operation]) -> None:
+    async def _all(self, do: Callable[..., Any], waiting: deque[Operation]) -> None:
         async def worker(number: int) -> None:
             while waiting:
                 operation = waiting.popleft()
                 operation.worker, operation.start_ns = number, time.monotonic_ns()
                 error = None
                 try:
-                    await self._do(operation)
+                    await do(operation)
                 except Exception as failure:
                     error = failure
                 operation.done(error)
@@ -363,10 +369,11 @@ class _Tasks:
 class _Completions:
     """The next operation of a worker starts where the client tells of the end of the last."""
 
-    def __init__(self, client: Any, plan: Plan):
-        self._do, self._workers = getattr(client, plan.operation), client.workers
+    def __init__(self, client: Any):
+        self._client, self._workers = client, client.workers
 
-    def run(self, operations: list[Operation]) -> None:
+    def run(self, name: str, operations: list[Operation]) -> None:
+        do = getattr(self._client, name)
         waiting, lock, ended = deque(operations), threading.Lock(), threading.Event()
         left = len(operations)
 
@@ -399,7 +406,7 @@ class _Completions:
                 operation.completed = completed
                 operation.worker, operation.start_ns = number, time.monotonic_ns()
                 try:
-                    self._do(operation)
+                    do(operation)
                     return
                 except Exception as failure:
                     if not once.acquire(blocking=False):
@@ -412,11 +419,21 @@ class _Completions:
 
 
 class _Together:
-    def __init__(self, client: Any, _: Plan):
+    def __init__(self, client: Any):
         self.run = client.together
 
 
-# ------------------------------------------------------------------ the protocol
+def _engine(driven: Any, name: str) -> Any:
+    if hasattr(driven, "together"):
+        return _Together(driven)
+    if inspect.iscoroutinefunction(getattr(driven, name)):
+        return _Tasks(driven)
+    if name != "list" and getattr(driven, "completes", False):
+        return _Completions(driven)
+    return _Threads(driven)
+
+
+# ---------------------------------------------------------- the protocol
 
 
 def main(description: dict[str, Any], client: Callable[[Plan], Any]) -> None:
@@ -431,7 +448,7 @@ def main(description: dict[str, Any], client: Callable[[Plan], Any]) -> None:
         "operations": ["get", "put", "list"],
         "sinks": list(SINKS),
         "sources": list(SOURCES),
-        "settings": ["concurrency"],
+        "settings": ["concurrency", "listing"],
         "tls": True,
         **description,
     }
@@ -476,44 +493,40 @@ def _can(plan: Plan, said: dict[str, Any]) -> None:
         raise Skip(f"{said['name']} cannot be given an authority to trust, which TLS needs here")
 
 
-def _engine(driven: Any, plan: Plan) -> Any:
-    if not hasattr(driven, "workers"):
-        driven.workers = plan.concurrency or DEFAULT_WORKERS
-    if hasattr(driven, "together"):
-        return _Together(driven, plan)
-    if getattr(driven, "completes", False):
-        return _Completions(driven, plan)
-    if inspect.iscoroutinefunction(getattr(driven, plan.operation)):
-        return _Tasks(driven, plan)
-    return _Threads(driven, plan)
+def _found(plan: Plan, driven: Any) -> list[Item]:
+    """What the client's own listing finds below the plan's prefix, in order of the keys. An item
+    that the plan does not have there fails for its size, and one that is missing for its key."""
+    listing = Operation(plan, Item(0, {"prefix": plan.listing}), False)
+    listing.found = []
+    _engine(driven, "list").run("list", [listing])
+    if listing.error:
+        raise RuntimeError(f"listing {plan.listing!r}: {listing.error}")
+    keys = sorted(listing.found, key=str.encode)
+    sizes = [item.size for item in plan.work] + [-1] * len(keys)
+    return [Item(n, {"key": key, "size": sizes[n]}) for n, key in enumerate(keys)]
 
 
 def _rounds(out: Any, plan: Plan, driven: Any) -> None:
-    engine = _engine(driven, plan)
+    if not hasattr(driven, "workers"):
+        driven.workers = plan.concurrency or DEFAULT_WORKERS
+    engine = _engine(driven, plan.operation)
+    lists = plan.listing is not None and not hasattr(driven, "together")
     _say(out, {"type": "ready"})
     while line := sys.stdin.readline():
         go = json.loads(line)
         if go.get("type") != "go":
             sys.exit(f"expected a line that says go, not {line.strip()[:100]!r}")
-        start = time.monotonic_ns()
-        operations = [Operation(plan, item, bool(go.get("verify"))) for item in plan.work]
-        samples = engine.run(operations)
+        start, number = time.monotonic_ns(), go.get("round")
+        work = _found(plan, driven) if lists else plan.work
+        operations = [Operation(plan, item, bool(go.get("verify"))) for item in work]
+        samples = engine.run(plan.operation, operations)
         end = time.monotonic_ns()
+        _say(out, {"type": "stopped", "round": number})
         if samples is None:
             samples = [operation.sample() for operation in operations]
-        done = {
-            "type": "done",
-            "round": go.get("round"),
-            "start_ns": start,
-            "end_ns": end,
-            "effective": {
-                "concurrency": None,
-                "part_size": None,
-                "checksums": None,
-                **driven.effective(),
-            },
-        }
-        _say(out, *samples, done)
+        unknown = dict.fromkeys(("concurrency", "part_size", "checksums"))
+        done = {"type": "done", "round": number, "start_ns": start, "end_ns": end}
+        _say(out, *samples, {**done, "effective": {**unknown, **driven.effective()}})
 
 
 def _say(out: Any, *lines: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import http.client
 import json
 import ssl
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from ..origin import ACCESS_KEY, REGION, SECRET_KEY, Origin, Synthetic
 from ..plans import Plan, Series
 from ..server import ServerFailed, free_port
 from . import uploads
+from .clashes import clashing
 from .preset import Preset
 from .store import Store, StoreFailed
 
@@ -67,23 +69,23 @@ class EmbeddedStore(Store):
         }
 
     def prepare(self, plan: Plan) -> None:
-        """A server that lacks some of the series is started anew, on the same port. Puts are kept
-        in memory where a quarter of what is free holds them, and else counted and dropped."""
+        """A server that lacks some of the series, or has others that a listing would find, is
+        started anew on the same port. Puts are kept in memory where a quarter of what is free
+        holds them, and else counted and dropped."""
         if plan.operation == "put":
             fits = plan.bytes <= psutil.virtual_memory().available // 4
             self._bucket = WRITTEN if fits else DISCARDED
             return
         self._bucket = READ
-        wanted = [series for series in plan.contents() if series not in self._series]
-        if not wanted:
+        wanted = dict.fromkeys(plan.contents())
+        clashes = clashing(self._series, wanted)
+        if not clashes and all(series in self._series for series in wanted):
             return
-        # Of two series with a key in common the server would take the earlier: the newest plan's
-        # come first.
-        series = {**dict.fromkeys(plan.contents()), **self._series}
-        if sum(len(_synthetic(one).argument()) + 24 for one in series) > ARGUMENTS_LIMIT:
-            series = dict.fromkeys(plan.contents())
-        size = sum(len(_synthetic(one).argument()) + 24 for one in series)
-        if size > ARGUMENTS_LIMIT:
+        kept = {series: None for series in self._series if series not in clashes}
+        series = {**kept, **wanted}
+        if _arguments(series) > ARGUMENTS_LIMIT:
+            series = wanted
+        if _arguments(series) > ARGUMENTS_LIMIT:
             raise StoreFailed(
                 f"{plan.workload}: {len(series)} objects of sizes of their own are more than the "
                 "embedded server can be told of: take a smaller scale, or fewer sizes"
@@ -120,8 +122,10 @@ class EmbeddedStore(Store):
         }
         self._past = {**self._past, **found}
         for name in _NOW + _PEAKS:
-            # The lab's own look has a connection, and no request that is counted.
-            found[name] = said[name] - (1 if name.startswith("connections") else 0)
+            # The lab's own look has a connection, and no request that is counted. A server of
+            # before there were peaks says nothing of them.
+            if name in said:
+                found[name] = said[name] - (1 if name.startswith("connections") else 0)
         return {**self._past, **found}
 
     def describe(self) -> dict[str, Any]:
@@ -181,6 +185,11 @@ class EmbeddedStore(Store):
 
 def _synthetic(series: Series) -> Synthetic:
     return Synthetic(READ, series.prefix, series.size, series.count, series.digits)
+
+
+def _arguments(series: Iterable[Series]) -> int:
+    """Bytes of arguments, with what each takes beside its text."""
+    return sum(len(_synthetic(one).argument().encode()) + 24 for one in series)
 
 
 def _connection(endpoint: str, ca_file: Path | None) -> http.client.HTTPConnection:

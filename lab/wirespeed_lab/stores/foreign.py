@@ -10,6 +10,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from ..plans import Plan, Series
 from . import uploads
+from .clashes import clashing
 from .store import Store, StoreFailed
 
 #: Of buckets that the lab makes: whoever finds one left over knows whose it is.
@@ -64,6 +65,9 @@ class ForeignStore(Store):
             if self._named:
                 self._refuse_strangers(plan)
             self._puts.append(plan)
+        for series in clashing(self._held, plan.contents()) if self._made else ():
+            uploads.remove(self, series.keys())
+            self._held.discard(series)
         for series in plan.contents():
             if series in self._held:
                 continue

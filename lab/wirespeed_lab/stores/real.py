@@ -16,6 +16,7 @@ from .. import places
 from ..plans import Plan, Series
 from ..server import START_LIMIT, Server, free_port
 from . import uploads
+from .clashes import clashing
 from .store import Store, StoreFailed
 
 ACCESS_KEY, SECRET_KEY, REGION = "labaccesskey", "lab-secret-access-key", "us-east-1"
@@ -81,6 +82,9 @@ class RealStore(Store):
                 f"{self.kind}: {plan.workload} needs {need} bytes in {self._scratch.name} and "
                 f"{SPARE} to spare, and {free} are free: take a smaller scale, or set TMPDIR"
             )
+        for series in clashing(self._held, plan.contents()):
+            uploads.remove(self, series.keys())
+            self._held.discard(series)
         for series in wanted:
             uploads.upload(self, [series])
             self._held.add(series)

@@ -4,6 +4,7 @@ and never inside a clock."""
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -28,17 +29,29 @@ PART = 16 << 20
 
 def client(store: Store) -> Any:
     """A boto3 client of the store that reads no configuration but what it is given."""
-    keys = store.credentials
+    # A server that is started anew has another certificate, in the same file.
+    ca = (str(store.ca_file), store.ca_file.stat().st_mtime_ns) if store.ca_file else None
+    return _client(store.endpoint, store.region, tuple(store.credentials.items()), ca)
+
+
+@functools.lru_cache(maxsize=4)
+def _client(
+    endpoint: str,
+    region: str,
+    credentials: tuple[tuple[str, str], ...],
+    ca: tuple[str, int] | None,
+) -> Any:
+    keys = dict(credentials)
     session = boto3.session.Session(
         aws_access_key_id=keys["AWS_ACCESS_KEY_ID"],
         aws_secret_access_key=keys["AWS_SECRET_ACCESS_KEY"],
         aws_session_token=keys.get("AWS_SESSION_TOKEN"),
-        region_name=store.region,
+        region_name=region,
     )
     return session.client(
         "s3",
-        endpoint_url=store.endpoint,
-        verify=str(store.ca_file) if store.ca_file else None,
+        endpoint_url=endpoint,
+        verify=ca[0] if ca else None,
         config=Config(
             s3={"addressing_style": "path"},
             max_pool_connections=THREADS * 2,
@@ -71,8 +84,12 @@ def upload(store: Store, series: Iterable[Series]) -> None:
 
 def forget(store: Store, plan: Plan) -> None:
     """Deletes the plan's keys. Raises StoreFailed."""
-    s3 = client(store)
-    keys = [item.key for item in plan.work]
+    remove(store, [item.key for item in plan.work])
+
+
+def remove(store: Store, keys: Iterable[str]) -> None:
+    """Deletes the keys, whether they are there or not. Raises StoreFailed."""
+    s3, keys = client(store), list(keys)
 
     def delete(some: list[str]) -> None:
         named = [{"Key": key} for key in some]
@@ -121,8 +138,9 @@ def wrong_heads(store: Store, plan: Plan, most: int) -> list[str]:
             return f"{item.key!r}: {error.response['Error']['Code']}"
         if said["ContentLength"] != item.size:
             return f"{item.key!r} has {said['ContentLength']} bytes instead of {item.size}"
-        whole = references.get(item.size)
-        if whole and "-" not in said["ETag"] and said["ETag"] != whole:
+        whole = references.get(item.size, "")
+        # That of an object written in parts has their number behind one more dash.
+        if whole and said["ETag"].count("-") == whole.count("-") and said["ETag"] != whole:
             return f"{item.key!r} has other bytes than it should"
         return None
 

@@ -21,8 +21,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from .. import clients, driving, machine, plans
+from .. import driving, machine, plans
 from . import wire
+from .addresses import Address
 from .versions import fingerprint
 
 #: Seconds between signs of life, and without one until the other side is given up.
@@ -36,6 +37,7 @@ BATCH = 2000
 STRANGERS = 16
 
 CREDENTIALS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+TEMPORARY = "AWS_SESSION_TOKEN"
 
 
 class Client(Protocol):
@@ -49,15 +51,17 @@ class Client(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """How an agent works: what it may start, where, and by which clocks."""
+    """How an agent works: what it may start, where, by which clocks, and which version of the lab
+    it says it is."""
 
     token: bytes
-    registry: Callable[[], Mapping[str, Client]] = clients.registry
+    registry: Callable[[], Mapping[str, Client]]
     cpus: tuple[int, ...] = ()
     folder: Path | None = None
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     wall_ns: Callable[[], int] = time.time_ns
     silence_s: float = SILENCE
+    version: str = dataclasses.field(default_factory=fingerprint)
 
 
 class Failed(Exception):
@@ -107,6 +111,21 @@ class Agent:
             await line.close()
 
 
+async def serve(setting: Setting, address: Address, *, once: bool) -> None:
+    """Listens until SIGTERM or SIGINT, or until one coordinator was served. Raises OSError when it
+    can't listen there."""
+    agent = Agent(setting)
+    server = await agent.listen(address.host, address.port)
+    where = dataclasses.replace(address, port=server.sockets[0].getsockname()[1])
+    print(f"agent: listening on {where}", flush=True)
+    stopped = agent.served if once else asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with server:
+        await stopped.wait()
+    # Whoever is being served is cut off when the loop ends; its drivers are killed on the way.
+
+
 class _Session:
     """One coordinator's connection, from its welcome to its end."""
 
@@ -115,6 +134,7 @@ class _Session:
         self._setting = setting
         self._drivers: dict[str, driving.Driver] = {}
         self._plans: dict[str, plans.Plan] = {}
+        self._places: dict[str, int] = {}
         self._scratch = tempfile.TemporaryDirectory(prefix="wirespeed-lab-", dir=setting.folder)
 
     async def serve(self) -> None:
@@ -181,7 +201,7 @@ class _Session:
         return {
             "type": "host",
             "host": platform.node(),
-            "fingerprint": fingerprint(),
+            "fingerprint": self._setting.version,
             "machine": machine.describe(),
             "cpus": list(self._setting.cpus),
             "clients": absent,
@@ -197,8 +217,6 @@ class _Session:
         if name in self._drivers:
             raise Failed(f"{name} is running already")
         plan = plans.Plan.from_json(message["plan"])
-        if plan.source == "file":
-            raise Failed("an agent makes no files to upload: put from memory", "skip")
         line = plan.for_driver(
             endpoint=message["endpoint"],
             region=message["region"],
@@ -209,23 +227,29 @@ class _Session:
         return await asyncio.to_thread(self._start, name, client, plan, line)
 
     def _start(self, name: str, client: Client, plan: plans.Plan, line: dict) -> dict:
-        environment = {**client.environment, **self._credentials()}
+        environment = {**client.environment, **_credentials(), "AWS_REGION": line["region"]}
         try:
             description = driving.describe(client.command, environment)
-            driver = driving.Driver(client.command, environment, self._setting.cpus)
-            self._drivers[name] = driver.__enter__()
-            self._plans[name] = plan
+            if (reason := driving.refusal(description, plan)) is not None:
+                raise Failed(reason, "skip")
+            if plan.source == "file":
+                driving.write_sources(plan, self._folder(name))
+            driver = driving.Driver([*client.command, "run"], environment, self._setting.cpus, name)
+            self._drivers[name], self._plans[name] = driver, plan
             driver.start(line)
         except driving.Skipped as error:
             raise Failed(str(error), "skip") from None
-        except (driving.BadPlan, driving.DriverFailed, OSError) as error:
+        except (driving.DrivingError, OSError) as error:
             raise Failed(f"{name}: {error}") from None
-        return {"type": "ready", "description": dataclasses.asdict(description)}
+        return {"type": "ready", "description": description.as_json(), "pinning": driver.pinning}
 
     async def _go(self, message: dict) -> dict:
         name, number, verify = message["client"], message["round"], message["verify"]
         if name not in self._drivers:
             raise Failed(f"{name!r} was not prepared")
+        plan, folder = self._plans[name], self._folder(name)
+        if plan.sink == "file":
+            await asyncio.to_thread(driving.empty, folder)
         wait_ns = message["at_ns"] - self._setting.monotonic_ns()
         if wait_ns < -LATE_NS:
             raise Failed(f"the start came {-wait_ns / 1e6:.0f} ms after its time")
@@ -234,7 +258,9 @@ class _Session:
         for begin in range(0, len(done.samples), BATCH):
             rows = done.samples[begin : begin + BATCH]
             await self._line.send({"type": "samples", "rows": list(rows)})
-        faults = await asyncio.to_thread(driving.judge, self._plans[name], done, {})
+        faults = await asyncio.to_thread(driving.judge, plan, done, {})
+        if verify and plan.sink == "file":
+            faults += await asyncio.to_thread(driving.check_files, plan, folder)
         return {
             "type": "round",
             "round": number,
@@ -248,18 +274,12 @@ class _Session:
     def _round(self, name: str, number: int, verify: bool, limit_s: float) -> driving.Round:
         try:
             return self._drivers[name].round(number, verify=verify, limit_s=limit_s)
-        except (driving.DriverFailed, OSError) as error:
+        except (driving.DrivingError, OSError) as error:
             raise Failed(f"{name}: {error}") from None
 
     async def _stop(self, _: dict) -> dict:
         await asyncio.to_thread(self._close_drivers)
         return {"type": "stopped"}
-
-    def _credentials(self) -> dict[str, str]:
-        missing = [name for name in CREDENTIALS if not os.environ.get(name)]
-        if missing:
-            raise Failed(f"{' and '.join(missing)} must be set where the agent is started")
-        return {name: os.environ[name] for name in CREDENTIALS}
 
     def _ca_file(self, pem: str | None) -> Path | None:
         if pem is None:
@@ -269,21 +289,31 @@ class _Session:
         return file
 
     def _folder(self, name: str) -> Path:
-        folder = Path(self._scratch.name) / f"{len(self._drivers)}"
+        """A folder of this client's own. Its name is its place: a client's name comes over the
+        wire."""
+        place = self._places.setdefault(name, len(self._places))
+        folder = Path(self._scratch.name) / str(place)
         folder.mkdir(exist_ok=True)
         return folder
 
     def _kill(self) -> None:
         for driver in self._drivers.values():
             with contextlib.suppress(ProcessLookupError):
-                os.kill(driver.pid, signal.SIGKILL)
+                os.killpg(driver.pid, signal.SIGKILL)
 
     def _close_drivers(self) -> None:
         drivers, self._drivers = self._drivers, {}
         for driver in drivers.values():
-            with contextlib.suppress(driving.DriverFailed, OSError):
+            with contextlib.suppress(OSError):
                 driver.close()
 
     def _close(self) -> None:
         self._close_drivers()
         self._scratch.cleanup()
+
+
+def _credentials() -> dict[str, str]:
+    missing = [name for name in CREDENTIALS if not os.environ.get(name)]
+    if missing:
+        raise Failed(f"{' and '.join(missing)} must be set where the agent is started")
+    return {name: os.environ[name] for name in (*CREDENTIALS, TEMPORARY) if os.environ.get(name)}

@@ -13,14 +13,13 @@ import dataclasses
 import datetime
 import gzip
 import json
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from .. import plans, stores
+from .. import clients, plans, stores
+from . import addresses, coordinator, together, wire
 from . import agent as agents
-from . import coordinator, together, wire
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
@@ -105,33 +104,18 @@ def cores(text: str | None) -> tuple[int, ...]:
 
 def _agent(args: argparse.Namespace) -> int:
     try:
-        (address,) = coordinator.addresses(args.listen, lowest_port=0)
+        (address,) = addresses.parse(args.listen, lowest_port=0)
         token = wire.read_token(args.token_file)
-        setting = agents.Setting(token, cpus=cores(args.cpus), folder=args.folder)
+        setting = agents.Setting(token, clients.registry, cpus=cores(args.cpus), folder=args.folder)
     except (ValueError, OSError) as error:
         print(f"wirespeed-lab agent: {error}", file=sys.stderr)
         return 2
     try:
-        asyncio.run(serve(setting, address, once=args.once))
+        asyncio.run(agents.serve(setting, address, once=args.once))
     except OSError as error:
         print(f"wirespeed-lab agent: can't listen on {address}: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-async def serve(setting: agents.Setting, address: coordinator.Address, *, once: bool) -> None:
-    """Listens until SIGTERM or SIGINT, or until one coordinator was served. Raises OSError when it
-    can't listen there."""
-    agent = agents.Agent(setting)
-    server = await agent.listen(address.host, address.port)
-    where = dataclasses.replace(address, port=server.sockets[0].getsockname()[1])
-    print(f"agent: listening on {where}", flush=True)
-    stopped = agent.served if once else asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    async with server:
-        await stopped.wait()
-    # Whoever is being served is cut off when the loop ends; its drivers are killed on the way.
 
 
 def _request(args: argparse.Namespace) -> together.Request:
@@ -143,15 +127,25 @@ def _request(args: argparse.Namespace) -> together.Request:
         )
     if not 0 < args.clock_bound < 1e6:
         raise ValueError(f"--clock-bound {args.clock_bound}: more than 0 ms, less than 1000 s")
-    if not args.clients:
+    clients = tuple(dict.fromkeys(filter(None, (args.clients or "").split(","))))
+    if not clients:
         raise ValueError("--hosts needs --clients, those that are installed on every host")
+    if args.scale is None:
+        raise ValueError("--scale fit is for one machine: with --hosts give a factor")
+    plan = plans.load(args.workload).compile(args.scale)
+    if plan.mode != "warm":
+        raise ValueError(
+            f"{args.workload} is measured {plan.mode}, which is for one machine: several hosts "
+            "measure warm clients"
+        )
     return together.Request(
-        hosts=coordinator.addresses(args.hosts),
+        hosts=addresses.parse(args.hosts),
         token=wire.read_token(args.token_file),
-        plan=plans.load(args.workload).compile(args.scale),
-        clients=args.clients,
+        plan=plan,
+        clients=clients,
         store={},
         blocks=args.rounds,
+        seed=1 if args.seed is None else args.seed,
         wall_bound_ns=int(args.clock_bound * 1e6),
     )
 
@@ -160,14 +154,15 @@ def _request(args: argparse.Namespace) -> together.Request:
 def _placed(args: argparse.Namespace, request: together.Request) -> Iterator[together.Request]:
     """The request with a store that holds what its plan needs."""
     with stores.open_store(args.server, cpus=(), write_to=args.write_to) as store:
-        store.prepare(request.plan)
+        for place in range(len(request.hosts) if request.plan.operation == "put" else 1):
+            store.prepare(together.plan_at(request.plan, place, len(request.hosts)))
         said = {
             "endpoint": store.endpoint,
             "region": store.region,
             "bucket": store.bucket,
             "ca_pem": store.ca_file.read_text() if store.ca_file else None,
         }
-        yield dataclasses.replace(request, store=said)
+        yield dataclasses.replace(request, store=said, uploads=store.check_uploads)
 
 
 @contextlib.contextmanager

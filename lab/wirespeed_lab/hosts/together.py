@@ -8,6 +8,7 @@ over the time in which all were running, and nothing of CPU time: that is for on
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,8 @@ class Request:
     wall_bound_ns: int = 1_000_000_000
     round_limit_s: float = 600.0
     segment_ns: int = merging.SEGMENT_NS
+    #: Faults of what a plan's uploads have left in the store; uploads are not looked at without.
+    uploads: Callable[[Plan], list[str]] | None = None
 
 
 @dataclasses.dataclass
@@ -99,33 +102,36 @@ async def _prepare(
 ) -> str | None:
     """Starts a client everywhere and compares its bytes. The reason why it is left out, or None."""
     plans = [
-        plan_at(request.plan, place, len(request.hosts)).as_json()
-        for place in range(len(request.hosts))
+        plan_at(request.plan, place, len(request.hosts)) for place in range(len(request.hosts))
     ]
     try:
-        descriptions = await hosts.prepare(client, plans, request.store)
+        descriptions = await hosts.prepare(client, [p.as_json() for p in plans], request.store)
     except ClientSkipped as skipped:
         tell({"type": "skip", "client": client, "reason": str(skipped)})
         return str(skipped)
     tell({"type": "client", "client": client, "description": descriptions[0]})
     rounds = await hosts.round(client, 0, verify=True, limit_s=request.round_limit_s)
-    return _disqualified(client, rounds, tell)
+    found = []
+    if request.uploads is not None and request.plan.operation == "put":
+        for one, plan in zip(rounds, plans, strict=True):
+            wrong = await asyncio.to_thread(request.uploads, plan)
+            found += [f"{one.name}: {fault}" for fault in wrong]
+    return _disqualified(client, rounds, tell, found)
 
 
 def _disqualified(
-    client: str, rounds: Sequence[HostRound], tell: Callable[[dict], None]
+    client: str,
+    rounds: Sequence[HostRound],
+    tell: Callable[[dict], None],
+    found: Sequence[str] = (),
 ) -> str | None:
-    faults = [f"{one.name}: {fault}" for one in rounds for fault in one.faults]
-    failed = [
-        f"{one.name}: {sample['error']}"
-        for one in rounds
-        for sample in one.samples
-        if sample.get("error") is not None
-    ]
-    if not faults and not failed:
+    """The reason why it is out: a round's faults (failed items among them) and what else was
+    found; None where it is sound."""
+    faults = [f"{one.name}: {fault}" for one in rounds for fault in one.faults] + list(found)
+    if not faults:
         return None
-    reason = "; ".join((faults + failed)[:5])
-    tell({"type": "disqualified", "client": client, "reason": reason, "faults": faults + failed})
+    reason = "; ".join(faults[:5])
+    tell({"type": "disqualified", "client": client, "reason": reason, "faults": faults})
     return reason
 
 

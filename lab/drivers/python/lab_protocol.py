@@ -8,7 +8,8 @@ before ``ready``. The class has a method for each operation that it can do: ``ge
 * coroutines run as ``workers`` tasks of one event loop,
 * where the class has ``completes = True``, a method starts the operation and calls
   ``operation.completed()`` from wherever the client tells of its end: no thread waits,
-* a method ``together`` is given all operations at once (a command line does them all).
+* a method ``together`` is given all operations at once (a command line does them all), and returns
+  what gives the samples once the clock has stopped.
 
 ``workers`` is an attribute of the object, by default the plan's concurrency or ten; ``effective``
 is a method that returns the configuration in effect. The object's ``close`` is called at the end.
@@ -452,10 +453,10 @@ def main(description: dict[str, Any], client: Callable[[Plan], Any]) -> None:
         "tls": True,
         **description,
     }
-    if sys.argv[1:] == ["describe"]:
+    if sys.argv[-1] == "describe":
         _say(out, said)
         return
-    if sys.argv[1:] != ["run"]:
+    if sys.argv[-1] != "run":
         sys.exit(f"usage: {sys.argv[0]} describe | run")
     try:
         plan = Plan(json.loads(sys.stdin.readline()))
@@ -519,11 +520,10 @@ def _rounds(out: Any, plan: Plan, driven: Any) -> None:
         start, number = time.monotonic_ns(), go.get("round")
         work = _found(plan, driven) if lists else plan.work
         operations = [Operation(plan, item, bool(go.get("verify"))) for item in work]
-        samples = engine.run(plan.operation, operations)
+        look = engine.run(plan.operation, operations)
         end = time.monotonic_ns()
         _say(out, {"type": "stopped", "round": number})
-        if samples is None:
-            samples = [operation.sample() for operation in operations]
+        samples = look() if look else [operation.sample() for operation in operations]
         unknown = dict.fromkeys(("concurrency", "part_size", "checksums"))
         done = {"type": "done", "round": number, "start_ns": start, "end_ns": end}
         _say(out, *samples, {**done, "effective": {**unknown, **driven.effective()}})

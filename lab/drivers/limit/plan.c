@@ -142,15 +142,12 @@ static enum verdict judge(struct line *line, struct plan *plan, struct reason *w
     line->bucket = NULL;
     if (!line->concurrency || !line->part || line->concurrency > 100000)
         return because(why, PLAN_BAD, "concurrency and part_size are at least 1, concurrency at most 100000");
-    o->connections = line->concurrency;
+    o->connections = plan->concurrency = line->concurrency;
     o->part = line->part;
     plan->split = o->mode == MODE_GET && plan->count == 1 && plan->items->to - plan->items->from > o->part;
     for (size_t i = 0; i < plan->count; i++)
         if (o->mode == MODE_PUT && plan->items[i].ranged)
             return because(why, PLAN_SKIP, "a range of an object can't be put");
-    /* A whole object is one request here. */
-    if (!plan->split && o->connections > plan->count)
-        o->connections = plan->count;
     return PLAN_READY;
 }
 

@@ -16,6 +16,7 @@ struct plan {
     struct options options; /* what the loop needs: mode, sink, host, port, bucket, connections, part and its own knobs */
     struct item *items;
     size_t count;
+    size_t concurrency; /* as asked; no more connections are made than there are requests */
     bool split; /* one large object, read in ranges of options.part bytes */
 };
 

@@ -239,11 +239,14 @@ static int run_round(struct job *job, struct loop *loop, uint64_t number, bool v
     }
     if (rc < 0)
         return -1;
+    /* Apart from the samples, so that forming them is not taken for the loop's work. */
+    printf("{\"type\":\"stopped\",\"round\":%llu}\n", (unsigned long long)number);
+    fflush(stdout);
     for (size_t n = 0; n < job->plan.count; n++)
         put_sample(job, n, verify);
     printf("{\"type\":\"done\",\"round\":%llu,\"start_ns\":%llu,\"end_ns\":%llu,\"effective\":{\"concurrency\":%zu,"
            "\"part_size\":",
-           (unsigned long long)number, (unsigned long long)start, (unsigned long long)end, o->connections);
+           (unsigned long long)number, (unsigned long long)start, (unsigned long long)end, job->plan.concurrency);
     if (job->plan.split)
         printf("%zu", o->part);
     else

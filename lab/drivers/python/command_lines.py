@@ -1,5 +1,5 @@
-"""The command lines that `drive_cli` runs: for each tool what a plan becomes, and what was in effect
-by the very arguments and settings that the tool is given."""
+"""The command lines that `drive_cli` runs: for each tool what a plan becomes, and what was in
+effect by the very arguments and settings that the tool is given."""
 
 from __future__ import annotations
 

@@ -147,10 +147,12 @@ def _root(plan: Plan, single: bool) -> str:
         return plan.listing
     if single:
         return plan.work[0].key
-    # Keys are texts, not paths: a common part of a name counts up to its last slash.
+    # Of texts in order the first and the last have in common what all have.
     first, last = min(item.key for item in plan.work), max(item.key for item in plan.work)
-    length = next((n for n, pair in enumerate(zip(first, last)) if len({*pair}) > 1), len(first))
-    return first[: first.rfind("/", 0, length) + 1]
+    root = first[: first.rfind("/") + 1]
+    while not last.startswith(root):
+        root = root[: root.rfind("/", 0, -1) + 1]
+    return root
 
 
 def _sample(operations: list[Operation], start: int, end: int, error: str | None) -> dict:

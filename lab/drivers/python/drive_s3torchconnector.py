@@ -1,6 +1,6 @@
 """The client of the S3 connector for PyTorch (Mountpoint's), without torch: streams of bytes
-objects from a pool of threads, each split into parts by the client itself. What is wanted whole goes to its
-place in memory that is used over and over, as the connector's own reader does for ``readinto``.
+objects from a pool of threads, each split into parts by the client itself. What is wanted whole
+goes to its place in memory that is used over and over, as the connector's own reader has it.
 
 It cannot be told which authority to trust, how many connections to have, or to leave checksums out.
 """

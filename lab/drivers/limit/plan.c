@@ -12,7 +12,7 @@ enum { VERSION = 1 };
 
 /* The line's members that the loop looks at. */
 struct line {
-    char *type, *operation, *sink, *source, *endpoint, *bucket;
+    char *type, *operation, *sink, *source, *endpoint, *bucket, *listing;
     uint64_t version, concurrency, part;
     int checksums, path_style;
 };
@@ -84,6 +84,7 @@ static void read_line(struct json *json, struct line *line, struct plan *plan)
     struct { const char *name; char **to; } texts[] = {
         {"type", &line->type}, {"operation", &line->operation}, {"sink", &line->sink},
         {"source", &line->source}, {"endpoint", &line->endpoint}, {"bucket", &line->bucket},
+        {"listing", &line->listing},
     };
     json_enter(json, '{');
     while (json_member(json, name, sizeof name)) {
@@ -128,6 +129,8 @@ static enum verdict judge(struct line *line, struct plan *plan, struct reason *w
     o->sink = o->mode == MODE_GET && *sink == 'm' ? SINK_MEMORY : SINK_DISCARD;
     if (o->mode == MODE_PUT && line->source && strcmp(line->source, "memory") != 0)
         return because(why, PLAN_SKIP, "the raw loop has no source %s", line->source);
+    if (line->listing)
+        return because(why, PLAN_SKIP, "the raw loop doesn't list what it gets");
     if (line->checksums == 1)
         return because(why, PLAN_SKIP, "the raw loop looks at no checksums");
     if (line->path_style == 0)
@@ -176,5 +179,6 @@ enum verdict plan_read(const char *text, struct plan *plan, char *why, size_t ca
     free(line.source);
     free(line.endpoint);
     free(line.bucket);
+    free(line.listing);
     return verdict;
 }

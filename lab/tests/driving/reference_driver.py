@@ -236,9 +236,10 @@ def main() -> int:
     workers = plan["concurrency"] or 4
     workers = {"more": workers * 2, "fewer": 1, "admitted": 1}.get(LIE, workers)
     made = [Worker(n, plan) for n in range(workers)]
-    say(type="ready")
-    if LIE == "too-early":
-        say(type="stopped", round=1)
+    ready = {"type": "ready"}
+    # One write, so that both are there at once.
+    early = '\n{"type": "stopped", "round": 1}' if LIE == "too-early" else ""
+    print(json.dumps(ready) + early, flush=True)
     if LIE == "deaf":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for line in sys.stdin:

@@ -3,6 +3,7 @@ and judged from outside. The protocol is in lab/PROTOCOL.md."""
 
 from __future__ import annotations
 
+from . import digests
 from .driver import Driver, Round, describe, refusal
 from .errors import BadPlan, DriverFailed, DrivingError, Skipped
 from .files import check_files, empty, write_sources
@@ -19,6 +20,7 @@ __all__ = [
     "Skipped",
     "check_files",
     "describe",
+    "digests",
     "empty",
     "judge",
     "refusal",

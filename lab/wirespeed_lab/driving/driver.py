@@ -182,6 +182,7 @@ class Driver:
             try:
                 said = messages.message(line, "sample", "done", "stopped")
                 if said["type"] == "stopped":
+                    messages.of_round(said, number)
                     stopped = not samples
                 elif said["type"] == "sample":
                     samples.append(messages.sample(said))

@@ -98,10 +98,15 @@ def sample(said: dict[str, Any]) -> dict[str, Any]:
     return said
 
 
-def done(said: dict[str, Any], number: int) -> dict[str, Any]:
+def of_round(said: dict[str, Any], number: int) -> None:
     """Raises NoMessage."""
     if said.get("round") != number:
         raise NoMessage(f"is of round {said.get('round')!r}, and this is round {number}")
+
+
+def done(said: dict[str, Any], number: int) -> dict[str, Any]:
+    """Raises NoMessage."""
+    of_round(said, number)
     for name in ("start_ns", "end_ns"):
         if not _whole(said.get(name)):
             raise NoMessage(f"has no whole number for {name!r}: {said.get(name)!r}")

@@ -80,17 +80,21 @@ def test_a_missing_agent_aborts_all_before_anything_runs(hosts):
 def test_an_agent_that_dies_in_a_round_ends_it_for_all(hosts):
     addresses = [hosts.start(place, "hang") for place in (1, 2, 3)]
     victim = hosts.agents[1]
+    orphans = []
 
-    def kill(event):
+    def kill():
+        # Nobody is left to end the dead agent's own driver, but this test.
+        orphans.extend(pid for pid in hosts.processes() if parent(pid) == victim.pid)
+        victim.kill()
+
+    def told(event):
         # Round 0 was the last that this driver ends; the next hangs until its agent dies.
         if event["type"] == "client":
-            asyncio.get_running_loop().call_later(1.5, victim.kill)
+            asyncio.get_running_loop().call_later(1.5, kill)
 
     with pytest.raises(HostsFailed, match=r"127\.0\.0\.2:\d+.*all hosts were told to stop"):
-        hosts.measure(addresses, hosts.get_plan(), kill)
-    left = set(hosts.processes())
-    # Those of the agents that live are killed; the dead agent's own driver is an orphan here.
-    orphans = {pid for pid in left if parent(pid) == 1}
+        hosts.measure(addresses, hosts.get_plan(), told)
+    assert len(orphans) == 1
     for pid in orphans:
         os.kill(pid, signal.SIGKILL)
     assert hosts.gone()

@@ -31,6 +31,8 @@ BEAT = 2.0
 SILENCE = 20.0
 #: How long after the common start a `go` may come and still count, in ns.
 LATE_NS = 5_000_000
+#: Seconds for a step to end once its answer is on its way.
+ENDING = 2.0
 #: Samples a line.
 BATCH = 2000
 #: Handshakes at once: whoever can't show the token must not use up memory.
@@ -135,6 +137,7 @@ class _Session:
         self._drivers: dict[str, driving.Driver] = {}
         self._plans: dict[str, plans.Plan] = {}
         self._places: dict[str, int] = {}
+        self._ended = False
         self._scratch = tempfile.TemporaryDirectory(prefix="wirespeed-lab-", dir=setting.folder)
 
     async def serve(self) -> None:
@@ -158,7 +161,7 @@ class _Session:
                     return
                 elif kind not in steps:
                     raise wire.WireError(f"{self._line.name} asked for {kind[:40]!r}")
-                elif job is not None and not job.done():
+                elif job is not None and not (await asyncio.wait([job], timeout=ENDING))[0]:
                     raise wire.WireError(f"{self._line.name} said {kind!r} during another step")
                 else:
                     job = asyncio.create_task(self._answer(steps[kind], message))
@@ -175,8 +178,9 @@ class _Session:
             answer = await step(message)
         except Failed as error:
             answer = {"type": error.kind, "reason": str(error)}
-        except (KeyError, TypeError, ValueError, plans.BadInput) as error:
-            answer = {"type": "failed", "reason": f"{message['type']} is malformed: {error!r}"}
+        except Exception as error:
+            # An order that is malformed, a full disk: who waits for the answer must have one.
+            answer = {"type": "failed", "reason": f"{message['type']} failed: {error!r}"}
         with contextlib.suppress(wire.WireError):
             await self._line.send(answer)
 
@@ -194,17 +198,12 @@ class _Session:
         }
 
     async def _look(self, _: dict) -> dict:
-        registry = self._setting.registry()
-        absent = await asyncio.to_thread(
-            lambda: {name: client.missing() for name, client in registry.items()}
-        )
         return {
             "type": "host",
             "host": platform.node(),
             "fingerprint": self._setting.version,
             "machine": machine.describe(),
             "cpus": list(self._setting.cpus),
-            "clients": absent,
         }
 
     async def _prepare(self, message: dict) -> dict:
@@ -236,6 +235,9 @@ class _Session:
                 driving.write_sources(plan, self._folder(name))
             driver = driving.Driver([*client.command, "run"], environment, self._setting.cpus, name)
             self._drivers[name], self._plans[name] = driver, plan
+            if self._ended:
+                # It was told to end while the driver was not there yet to be killed.
+                raise Failed("the session has ended")
             driver.start(line)
         except driving.Skipped as error:
             raise Failed(str(error), "skip") from None
@@ -297,7 +299,8 @@ class _Session:
         return folder
 
     def _kill(self) -> None:
-        for driver in self._drivers.values():
+        self._ended = True
+        for driver in list(self._drivers.values()):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(driver.pid, signal.SIGKILL)
 

@@ -115,7 +115,7 @@ class Made:
     def __init__(self, folder, clients, plan, **settings):
         self.store, self.view = PretendedStore(), SilentView()
         self.cells = [Cell("tiny", plan)]
-        self.settings = Settings(Cores((0,), (0,)), **{"blocks": 3, **settings})
+        self.settings = Settings(Cores((0,), (0,)), **{"blocks": 3, "repeats": 0, **settings})
         self.entries = [
             Entry(name, PretendedClient(name.partition("#")[0], pretend))
             for name, pretend in clients.items()

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
-from rich.console import Console
 from rich.table import Table
 
 from .. import clients, places
 from ..measuring import Cores, Method, quietness
+from . import tables
 
 GOOD, WARN, BAD = "ok", "warning", "missing"
 #: Bytes below which a session is likely to run out.
@@ -23,7 +23,7 @@ LITTLE_MEMORY, LITTLE_DISK = 2 << 30, 2 << 30
 
 def doctor(args: argparse.Namespace) -> int:
     """Prints one line a finding. 1 when nothing at all can be measured here."""
-    console = Console()
+    console = tables.console()
     table = Table(pad_edge=False)
     for column in ("", "what", "found"):
         table.add_column(column)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from .. import clients, places, plans, stores
@@ -18,7 +17,7 @@ from .choosing import Refused, record_at
 
 def list_(args: argparse.Namespace) -> int:
     """Prints what can be run, and what was."""
-    console = Console()
+    console = tables.console()
     parts = {
         "workloads": _workloads,
         "clients": _clients,
@@ -33,7 +32,7 @@ def list_(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Prints the tables of a record. One that was never summed up is summed up now."""
-    console, record = Console(), record_at(args.record)
+    console, record = tables.console(), record_at(args.record)
     summary = record.summary or summarise(record.plan, record.lines())
     known = [cell["id"] for cell in summary["cells"]]
     if args.cell and args.cell not in known:
@@ -66,7 +65,7 @@ def compare(args: argparse.Namespace) -> int:
         found = comparing.between(record_a, record_b, pairs)
     if not found:
         raise Refused("the two have no cell in which both were measured")
-    tables.print_comparisons(Console(), found, independent=not same)
+    tables.print_comparisons(tables.console(), found, independent=not same)
     return 0
 
 

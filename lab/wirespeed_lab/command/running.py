@@ -9,8 +9,6 @@ import sys
 import tempfile
 from pathlib import Path
 
-from rich.console import Console
-
 from .. import clients, machine, places, plans
 from ..hosts import command as hosts_command
 from ..measuring import Cores, Method, quietness
@@ -42,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
         return hosts_command.run(args)
     if bool(args.resume) == bool(args.workload):
         raise Refused("name a workload, or --resume a record; `wirespeed-lab list` shows both")
-    console = Console()
+    console = tables.console()
     method = Method.choose()
     record, taking_part, cells, settings = _resumed(args) if args.resume else _new(args, method)
     live = console.is_terminal and not args.plain

@@ -11,6 +11,7 @@ from rich.text import Text
 from ..records import metrics
 from ..records.comparing import Comparison
 from ..records.metrics import BY_NAME
+from ..records.summary import FEWEST_PAIRS
 
 #: Columns of the narrow table; the wide one has every metric that the cell has.
 NARROW = (
@@ -20,7 +21,15 @@ NARROW = (
     "core_us_per_object",
     "peak_memory_bytes",
 )
+#: Columns of text where there is no terminal to fit into.
+WIDE = 200
 WITHOUT_TABLE = ("skipped", "failed", "not run")
+
+
+def console() -> Console:
+    """As wide as the terminal; in a pipe as wide as the tables need."""
+    found = Console()
+    return found if found.is_terminal else Console(width=WIDE)
 
 
 def print_summary(
@@ -50,17 +59,18 @@ def _cell(console: Console, cell: dict, wide: bool) -> None:
         table.add_column(f"{metric.title}\n{metric.unit}", justify="right")
     table.add_column("CPU /\nlimit", justify="right")
     table.add_column("CPU /\nbest peer", justify="right")
-    table.add_column("p50 / p95 / p99 / max\nms", justify="right")
-    table.add_column("first byte p50\nms", justify="right")
+    parts = "p50 p95 p99 max ms" if wide else "p50 p99 ms"
+    table.add_column(f"latency\n{parts}", justify="right")
+    table.add_column(f"first byte\n{parts}", justify="right")
     table.add_column("")
     for client in sorted(measured, key=lambda client: _rank(client, cost)):
         table.add_row(
             client["client"],
-            *(_estimate(client["metrics"].get(name), BY_NAME[name]) for name in shown),
+            *(_estimate(client["metrics"].get(name), BY_NAME[name], wide) for name in shown),
             _ratio(client, "limit", cost),
             _ratio(client, "best peer", cost),
-            _latency(client["latency"]),
-            _ms(client["first_byte"]["p50_s"]) if client["first_byte"] else "",
+            _times(client["latency"], wide),
+            _times(client["first_byte"], wide),
             "; ".join(_remarks(client, cell)),
         )
     console.print(table)
@@ -94,7 +104,7 @@ def _rank(client: dict, cost: str) -> tuple[bool, float]:
     return (client["state"] != "measured", found["median"] if found else float("inf"))
 
 
-def _estimate(found: dict | None, metric: metrics.Metric) -> str:
+def _estimate(found: dict | None, metric: metrics.Metric, wide: bool) -> str:
     if found is None:
         return ""
     low, middle, high = (found[name] / metric.divide for name in ("low", "median", "high"))
@@ -110,20 +120,19 @@ def _number(value: float) -> str:
 def _ratio(client: dict, role: str, metric: str) -> str:
     for found in client["ratios"]:
         if found["role"] == role and found["metric"] == metric:
+            if found["count"] < FEWEST_PAIRS:
+                return "too few rounds"
             if not found["differs"]:
                 return "no difference"
             return f"{found['median']:.3g} [{found['low']:.3g}..{found['high']:.3g}]"
     return ""
 
 
-def _latency(found: dict | None) -> str:
+def _times(found: dict | None, wide: bool) -> str:
     if not found:
         return ""
-    return " / ".join(_ms(found[name]) for name in ("p50_s", "p95_s", "p99_s", "max_s"))
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1000:.3g}"
+    names = ("p50_s", "p95_s", "p99_s", "max_s") if wide else ("p50_s", "p99_s")
+    return " ".join(f"{found[name] * 1000:.3g}" for name in names)
 
 
 def _remarks(client: dict, cell: dict) -> Iterable[str]:
@@ -140,6 +149,12 @@ def _remarks(client: dict, cell: dict) -> Iterable[str]:
         yield f"{client['still_disturbed']} disturbed"
     if client["outliers"]:
         yield f"{len({entry['block'] for entry in client['outliers']})} outliers"
+
+
+def _verdict(line: Comparison) -> str:
+    if line.ratio and line.ratio.count < FEWEST_PAIRS:
+        return "too few rounds"
+    return "" if line.differs else "no difference"
 
 
 def print_comparisons(console: Console, found: Sequence[Comparison], independent: bool) -> None:
@@ -161,7 +176,7 @@ def print_comparisons(console: Console, found: Sequence[Comparison], independent
             f"{line.a} {_number(line.median_a / metric.divide)}",
             f"{line.b} {_number(line.median_b / metric.divide)}",
             ratio,
-            "" if line.differs else "no difference",
+            _verdict(line),
         )
     console.print(table)
     if independent:

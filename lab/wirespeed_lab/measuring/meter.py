@@ -132,17 +132,17 @@ class _Watcher(threading.Thread):
     def __init__(self, pids):
         super().__init__(daemon=True, name="memory watcher")
         self._pids = pids
-        self._stop = threading.Event()
+        self._closing = threading.Event()
         self._peak = 0
         self.start()
 
     def run(self) -> None:
-        while not self._stop.wait(LOOK_EVERY_S):
+        while not self._closing.wait(LOOK_EVERY_S):
             self._look()
 
     def close(self) -> int:
         """The highest resident size seen, in bytes."""
-        self._stop.set()
+        self._closing.set()
         self.join()
         self._look()
         return self._peak

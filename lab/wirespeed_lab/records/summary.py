@@ -20,6 +20,8 @@ COUNTED = ("steady", "cold", "one-shot")
 OUTLIER = 3.5
 #: Makes the median absolute deviation comparable with a standard deviation.
 NORMAL = 0.6745
+#: Blocks below which no ratio is called a difference and no round an outlier.
+FEWEST_PAIRS = 5
 #: Metrics in which outliers are looked for.
 LOOKED_AT = ("seconds", "core_s_per_gib", "core_us_per_object")
 LIMIT = "limit"
@@ -59,8 +61,9 @@ class _Told:
                     self.states[where] = (state, line["text"])
                 case "complete":
                     self.complete = True
-                case _ if line["text"] and line["text"] not in self.notes:
-                    self.notes.append(line["text"])
+                case "note" | "resumed" | "interrupted" | "stopped":
+                    if line["text"] not in self.notes:
+                        self.notes.append(line["text"])
 
 
 class _Round:
@@ -167,7 +170,7 @@ def _outliers(counted: dict[int, _Round]) -> list[dict]:
     found = []
     for metric in LOOKED_AT:
         values = _values(counted, metric)
-        if len(values) < stats.FEWEST_BLOCKS // 2:
+        if len(values) < FEWEST_PAIRS:
             continue
         middle = statistics.median(values.values())
         spread = statistics.median(abs(value - middle) for value in values.values())
@@ -212,8 +215,7 @@ def paired(over: dict[int, _Round], under: dict[int, _Round], metric: str) -> di
 
 def differs(estimate: stats.Estimate) -> bool:
     """Whether a ratio is a difference: its interval excludes 1, and rests on enough blocks."""
-    enough = estimate.count >= stats.FEWEST_BLOCKS // 2
-    return enough and not estimate.low <= 1 <= estimate.high
+    return estimate.count >= FEWEST_PAIRS and not estimate.low <= 1 <= estimate.high
 
 
 def _impossible(name: str, cell: dict, qualified: dict[str, dict[int, _Round]]) -> list[str]:

@@ -76,7 +76,9 @@ class Contestant:
         self._processes += 1
         self._opened_ns = time.monotonic_ns()
         environment = {**client.environment, **site.store.credentials}
-        self._driver = driving.Driver([*client.command, "run"], environment, site.pinned, self.entry.name)
+        self._driver = driving.Driver(
+            [*client.command, "run"], environment, site.pinned, self.entry.name
+        )
         try:
             self._meter = Meter(self._driver.pid, site.method)
             if self._plan.mode == "one-shot":

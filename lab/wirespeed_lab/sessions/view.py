@@ -72,7 +72,7 @@ class PlainView:
         self._say(f"{self._cell} ({place}): {what}{left}")
 
     def round(self, line: dict) -> None:
-        if line["disturbed"]:
+        if line["disturbed"] and line["block"]:
             self._say(f"  {line['client']}: disturbed ({', '.join(line['disturbed'])})")
 
     def event(self, line: dict) -> None:

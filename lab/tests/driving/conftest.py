@@ -58,6 +58,12 @@ class Lab:
                 yield made, {name: n - before[name] for name, n in self.counts().items()}
 
 
+@pytest.fixture
+def reference():
+    """How the reference driver is started: ``.command(lie)``, ``.env``."""
+    return Lab
+
+
 @pytest.fixture(scope="module")
 def lab():
     held = [Synthetic("lab", "small/", 65_536, 40), Synthetic("lab", "large", 3_000_001)]

@@ -33,7 +33,7 @@ DESCRIPTION = {
     "operations": ["get", "put", "list"],
     "sinks": ["discard", "memory", "stream", "file"],
     "sources": ["memory", "file"],
-    "settings": ["concurrency", "checksums", "listing"],
+    "settings": ["concurrency", "listing"],
     "tls": False,
 }
 
@@ -66,6 +66,8 @@ class Worker:
             try:
                 getattr(self, self.plan["operation"])(n, item, sample, verify)
             except (OSError, http.client.HTTPException) as error:
+                if LIE == "dies-on-error":
+                    os._exit(1)
                 sample["error"] = str(error) or type(error).__name__
                 self.connection.close()
             sample["end_ns"] = time.monotonic_ns()
@@ -219,10 +221,12 @@ def main() -> int:
         plan = json.loads(sys.stdin.readline())
         if plan["version"] > VERSION and LIE != "any-version":
             raise ValueError(f"version {plan['version']} is newer than {VERSION}")
-        if not isinstance(plan["work"], list) or plan["operation"] not in ("get", "put", "list"):
-            raise ValueError("there is no such work")
-        plan["work"][0]["size" if plan["operation"] != "list" else "prefix"]
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+        if plan["operation"] not in DESCRIPTION["operations"]:
+            raise ValueError(f"there is no {plan['operation']}")
+        plan["endpoint"].startswith("http")
+        for item in plan["work"]:
+            item["prefix" if plan["operation"] == "list" else "key"].encode()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         print(f"bad plan: {error!r}", file=sys.stderr)
         return 65 if LIE != "wrong-code" else 1
     if plan["sink"] not in DESCRIPTION["sinks"]:
@@ -236,6 +240,8 @@ def main() -> int:
     workers = plan["concurrency"] or 4
     workers = {"more": workers * 2, "fewer": 1, "admitted": 1}.get(LIE, workers)
     made = [Worker(n, plan) for n in range(workers)]
+    if LIE == "eager":
+        made[0].listed("")
     ready = {"type": "ready"}
     # One write, so that both are there at once.
     early = '\n{"type": "stopped", "round": 1}' if LIE == "too-early" else ""

@@ -112,7 +112,7 @@ def test_what_a_driver_cannot_do_is_known_beforehand(lab, make):
     assert "concurrency" in refusal(deaf, make.small())
     assert refusal(deaf, make.small(concurrency=None)) is None
     assert "listing" in refusal(deaf, make.small(concurrency=None, listing="small/"))
-    assert "checksums" in refusal(deaf, make.small(concurrency=None, checksums=False))
+    assert "checksums" in refusal(made, make.small(checksums=False))
 
 
 def test_the_lab_is_told_of_the_first_output_once(lab, make):

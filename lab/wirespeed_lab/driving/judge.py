@@ -20,6 +20,8 @@ SEEN = 0.5
 ASIDE = 2
 #: Bytes that no client splits, where it doesn't say what it splits: the least part of S3.
 WHOLE = 5 << 20
+#: Keys that S3 lists in one answer at most.
+PAGE = 1000
 #: Of each kind of fault so many are told in full.
 _TOLD = 3
 
@@ -169,6 +171,11 @@ def _moved(plan: Plan, round: Round, counts: Mapping[str, int]) -> list[str]:
     least = 1 if plan.operation == "list" else len({(i.key, i.range) for i in plan.work})
     if counts["requests"] < least:
         faults.append(f"the server saw {counts['requests']} requests for {least} items")
+    elif plan.listing and counts["requests"] < least + -(-least // PAGE):
+        faults.append(
+            f"the server saw {counts['requests']} requests, "
+            f"and a listing and {least} items are more"
+        )
     part = round.done["effective"].get("part_size")
     if part is None or plan.operation == "list" or not any(i.bytes > part for i in plan.work):
         return faults

@@ -149,11 +149,12 @@ class Process:
                 self._wait(time.monotonic(), only_errors=True)
         return self._tail.decode(errors="replace").strip()
 
-    def close(self, limit_s: float = CLOSE_LIMIT) -> str:
+    def close(self, limit_s: float | None = None) -> str:
         """Ends the process and all of its group: its input ends, after ``limit_s`` SIGTERM comes,
         then SIGKILL. Says how it ended."""
         if self._ending is not None:
             return self._ending
+        limit_s = CLOSE_LIMIT if limit_s is None else limit_s
         self._dropping = True
         with contextlib.suppress(OSError):
             self._stdin.close()

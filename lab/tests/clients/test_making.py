@@ -9,7 +9,7 @@ from wirespeed_lab.clients.registry import read
 FILE = """
 [builds.program]
 what = "a program"
-run = ["sh", "-c", "echo made >> {tools}/log; touch {tools}/{id}"]
+run = ["sh", "-c", "echo made >> {tools}/log; touch {tools}/{id}; chmod +x {tools}/{id}"]
 
 [builds.broken]
 what = "fails"

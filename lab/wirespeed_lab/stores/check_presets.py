@@ -4,7 +4,8 @@ rates of one connection and of all, bursts and their end, refusals. The client i
     python -m wirespeed_lab.stores.check_presets [NAME...] [--tolerance 0.05]
 
 Ends with 1 where something is further off than the tolerance. What is off is measured up to
-three times, as a machine that does something else meanwhile makes anything late."""
+three times, and the nearest is shown: a machine that does something else meanwhile makes anything
+late, and a model that is wrong is wrong each time."""
 
 from __future__ import annotations
 
@@ -59,12 +60,15 @@ def findings(name: str, tolerance: float, cpus: tuple[int, ...]) -> Iterator[Fin
     preset = load_preset(name)
     bare = _bare(cpus)
     for check in _checks(preset.claims):
-        for last in (number == TRIES for number in range(1, TRIES + 1)):
+        nearest: dict[str, Finding] = {}
+        for _ in range(TRIES):
             with _store(cpus, name) as store:
-                found = list(check(store, preset.claims, bare))
-            if last or all(abs(one.off) <= tolerance for one in found):
-                yield from found
+                for one in check(store, preset.claims, bare):
+                    if one.what not in nearest or abs(one.off) < abs(nearest[one.what].off):
+                        nearest[one.what] = one
+            if all(abs(one.off) <= tolerance for one in nearest.values()):
                 break
+        yield from nearest.values()
 
 
 def _checks(claims: Claims) -> Iterator[Check]:

@@ -31,6 +31,8 @@ BEAT = 2.0
 SILENCE = 20.0
 #: How long after the common start a `go` may come and still count, in ns.
 LATE_NS = 5_000_000
+#: Seconds that a coordinator waits for its turn before it is refused.
+GRACE = 3.0
 #: Seconds for a step to end once its answer is on its way.
 ENDING = 2.0
 #: Samples a line.
@@ -79,7 +81,7 @@ class Agent:
 
     def __init__(self, setting: Setting):
         self._setting = setting
-        self._busy = False
+        self._turn = asyncio.Lock()
         self._strangers = 0
         self.served = asyncio.Event()
 
@@ -98,14 +100,16 @@ class Agent:
                 await wire.admit(line, self._setting.token)
             finally:
                 self._strangers -= 1
-            if self._busy:
+            try:
+                # The one before may have gone already, and its drivers not yet.
+                await asyncio.wait_for(self._turn.acquire(), GRACE)
+            except TimeoutError:
                 await line.send({"type": "refused", "reason": "busy with another coordinator"})
                 return
-            self._busy = True
             try:
                 await _Session(line, self._setting).serve()
             finally:
-                self._busy = False
+                self._turn.release()
                 self.served.set()
         except wire.WireError as error:
             print(f"agent: {error}", file=sys.stderr, flush=True)

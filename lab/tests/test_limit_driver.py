@@ -103,6 +103,7 @@ BAD = {
     "half an escape": '{"type":"plan\\u12',
     "another line": '{"type":"go","round":0}',
     "a newer version": plan(version=2),
+    "an unknown operation": plan(operation="delete"),
     "no work": plan(work=[]),
     "a range beyond the end": plan(work=[{"key": "large", "size": 10, "range": [5, 11]}]),
     "an empty range": plan(work=[{"key": "large", "size": 10, "range": [5, 5]}]),
@@ -124,7 +125,6 @@ def test_bad_plans_are_refused(limit, line):
 
 
 SKIPPED = {
-    "operation": plan(operation="delete"),
     "sink": plan(sink="file", folder="/tmp"),
     "source": plan(operation="put", source="file"),
     "checksums": plan(checksums=True),

@@ -121,7 +121,7 @@ static enum verdict judge(struct line *line, struct plan *plan, struct reason *w
     while (mode < 3 && strcmp(modes[mode], line->operation) != 0)
         mode++;
     if (mode == 3)
-        return because(why, PLAN_SKIP, "the raw loop has no operation %s", line->operation);
+        return because(why, PLAN_BAD, "there is no operation %s", line->operation);
     o->mode = (enum mode)mode;
     const char *sink = line->sink ? line->sink : "discard";
     if (o->mode == MODE_GET && strcmp(sink, "discard") != 0 && strcmp(sink, "memory") != 0)

@@ -120,14 +120,20 @@ def test_a_skipped_plan_is_no_failure(lab, make):
         ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "ended with signal SIGSEGV"),
         ("import sys; sys.exit(64)", "ended with exit code 64 in place of ready"),
         ("import os, time; os.close(1); time.sleep(60)", "closed its standard output"),
-        ("import os, time; os.close(0); time.sleep(60)", "before it had read its plan|hangs"),
+        ("import os, time; os.close(0); time.sleep(60)", "hangs: ready did not come in 2 s"),
     ],
 )
 def test_what_is_not_ready_is_told(monkeypatch, program, said):
     monkeypatch.setattr("wirespeed_lab.driving.process.CLOSE_LIMIT", 0.5)
     driver = Driver([sys.executable, "-c", program], {}, name="it")
     with driver, pytest.raises(DriverFailed, match=said):
-        driver.start({"work": ["x" * 1_000_000]}, limit_s=5)
+        driver.start({}, limit_s=2)
+
+
+def test_a_plan_that_is_not_read_is_told():
+    driver = Driver([sys.executable, "-c", "import time; time.sleep(60)"], {}, name="it")
+    with driver, pytest.raises(DriverFailed, match="did not read its plan in 1 s"):
+        driver.start({"work": ["x" * 1_000_000]}, limit_s=1)
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ class Driver:
         try:
             self._process.send(json.dumps(line).encode() + b"\n", until)
         except Ended:
-            self._gone("before it had read its plan")
+            pass  # what it printed before that, or its exit code, says why
         except (Silent, TooLong):
             self._fail(f"did not read its plan in {limit_s:g} s")
         said = self._message(until, limit_s, "ready", "skip", of="ready")

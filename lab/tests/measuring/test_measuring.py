@@ -168,3 +168,14 @@ def test_the_clients_own_load_and_single_ticks_do_not(monkeypatch):
     before = "cpu1 100 0 50 500 0 0 0 0\n"
     found = noise(monkeypatch, before, "cpu1 150 0 60 500 0 0 0 2\n", 0.59, 0.62)
     assert found.reasons == ()
+
+
+def test_a_look_is_kept_though_the_process_ends(worker):
+    meter = Meter(worker.pid, Method("proc", ""))
+    meter.begin(since_birth=True)
+    meter.look()
+    worker.stdin.close()
+    worker.wait(10)
+    meter.end()
+    assert meter.usage().peak_memory_bytes > 1 << 20
+    meter.close()

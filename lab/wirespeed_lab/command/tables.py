@@ -108,9 +108,8 @@ def _estimate(found: dict | None, metric: metrics.Metric, wide: bool) -> str:
     if found is None:
         return ""
     low, middle, high = (found[name] / metric.divide for name in ("low", "median", "high"))
-    return (
-        _number(middle) if low == high else f"{_number(middle)} [{_number(low)}..{_number(high)}]"
-    )
+    spread = f" [{_number(low)}..{_number(high)}]" if wide and low != high else ""
+    return _number(middle) + spread
 
 
 def _number(value: float) -> str:

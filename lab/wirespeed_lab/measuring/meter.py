@@ -104,6 +104,11 @@ class Meter:
         )
         self._watcher = None
 
+    def look(self) -> None:
+        """Takes the memory of now into account, for a process that may soon have ended."""
+        if self._watcher:
+            self._watcher.look()
+
     def usage(self) -> Usage:
         """What was used between ``begin`` and the first ``end`` after it."""
         self.end()
@@ -138,16 +143,16 @@ class _Watcher(threading.Thread):
 
     def run(self) -> None:
         while not self._closing.wait(LOOK_EVERY_S):
-            self._look()
+            self.look()
 
     def close(self) -> int:
         """The highest resident size seen, in bytes."""
         self._closing.set()
         self.join()
-        self._look()
+        self.look()
         return self._peak
 
-    def _look(self) -> None:
+    def look(self) -> None:
         try:
             self._peak = max(self._peak, *processes.resident_bytes(self._pids()))
         except OSError:

@@ -6,7 +6,7 @@ files alone, so that a report can be made again by whoever has the record.
 """
 
 from .journal import CutOff, Journal
-from .record import BadRecord, Record, folder_name, latest
+from .record import BadRecord, Record, folder_name, from_root, latest
 from .summary import summarise
 from .verifying import differences, verify
 
@@ -17,6 +17,7 @@ __all__ = [
     "Record",
     "differences",
     "folder_name",
+    "from_root",
     "latest",
     "summarise",
     "verify",

@@ -14,7 +14,7 @@ from typing import Any
 
 from .. import driving
 from ..measuring import Cores, Meter, Method, Watch
-from ..records import columns
+from ..records import columns, from_root
 from .cells import Cell
 from .settings import Entry
 
@@ -109,7 +109,9 @@ class Contestant:
             self._meter.begin()
         self._rounds += 1
         ran = self._driver.round(
-            self._rounds, verify=verify, at_first_output=None if whole else self._meter.end
+            self._rounds,
+            verify=verify,
+            at_first_output=self._meter.look if whole else self._meter.end,
         )
         seconds = (ran.done["end_ns"] - ran.done["start_ns"]) / 1e9
         if whole:
@@ -137,7 +139,9 @@ class Contestant:
             "bytes": sum(sample["bytes"] for sample in ran.samples),
             "objects": _objects(self._plan, ran.samples),
             "errors": errors.total(),
-            "error_texts": {str(k)[:200]: n for k, n in errors.most_common(MOST_ERROR_TEXTS)},
+            "error_texts": {
+                from_root(text)[:200]: n for text, n in errors.most_common(MOST_ERROR_TEXTS)
+            },
             "user_s": used.user_s,
             "system_s": used.system_s,
             "peak_memory_bytes": used.peak_memory_bytes,
@@ -147,7 +151,7 @@ class Contestant:
             "counts": moved,
             "noise": noise.as_json(),
             "disturbed": list(noise.reasons),
-            "faults": faults,
+            "faults": from_root(faults),
             "effective": ran.done.get("effective") or {},
             "samples": columns.pack(
                 ran.samples, ran.done["start_ns"], [item.bytes for item in self._plan.work]

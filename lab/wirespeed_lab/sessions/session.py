@@ -24,7 +24,7 @@ import psutil
 
 from .. import driving, stores
 from ..measuring import Method, Watch, cgroup
-from ..records import CutOff, Journal, Record, journal, summarise
+from ..records import CutOff, Journal, Record, from_root, journal, summarise
 from ..server import ServerFailed
 from .cells import Cell
 from .contestant import Contestant, Site, Turn
@@ -66,11 +66,11 @@ class Session:
         settings: Settings,
         method: Method,
         view: View,
-        open_store: Callable[..., Any] = stores.open_store,
+        open_store: Callable[..., Any] | None = None,
     ):
         self._record, self._view = record, view
         self._entries, self._cells, self._settings = entries, cells, settings
-        self._method, self._open_store = method, open_store
+        self._method, self._open_store = method, open_store or stores.open_store
         self._progress = Progress(record.lines())
         self._pace = Pace()
         self._lean = False
@@ -285,6 +285,7 @@ class Session:
         }
         if describe is not None:
             line["describe"] = describe
+        line = from_root(line)
         self._journal.append(line)
         self._progress.add(line)
         self._view.event(line)

@@ -46,7 +46,7 @@ PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
 
 .PHONY: help
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # ---------------------------------------------------------------- by hand
 
@@ -177,6 +177,11 @@ environments: .venv/.stamp | need-rust
 	$(VENV)/bin/maturin build --quiet --release --locked --manifest-path $(PACKAGE) \
 	    --out $(CARGO_TARGET_DIR)/bench-wheel --interpreter $(PYTHON)
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.environments --wheel $(CARGO_TARGET_DIR)/bench-wheel/*.whl
+
+# What the lab's clients need, each in a folder of its own; what can't be had is named with the reason.
+.PHONY: lab-setup
+lab-setup: .venv/.stamp ## make what the lab's clients need: CLIENTS="boto3-get s5cmd", or all of them
+	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.clients $(CLIENTS)
 
 # AWS CLI 2, for the rows of whole commands; where it can't be had, the reason is printed and its turns are left out.
 .PHONY: awscli

@@ -125,8 +125,9 @@ class Running:
         return ContenderFailed(f"{self.contender.name} {what}" + (f": {said}" if said else ""))
 
 
-def pinned(command: Sequence[str], cpu: int) -> list[str]:
-    """The command on one core, where the machine has that core."""
-    if cpu >= (os.cpu_count() or 1):
+def pinned(command: Sequence[str], cpus: int | Sequence[int]) -> list[str]:
+    """The command on one core or on several, where the machine has all of them."""
+    wanted = (cpus,) if isinstance(cpus, int) else cpus
+    if not wanted or max(wanted) >= (os.cpu_count() or 1):
         return list(command)
-    return ["taskset", "--cpu-list", str(cpu), *command]
+    return ["taskset", "--cpu-list", ",".join(map(str, wanted)), *command]

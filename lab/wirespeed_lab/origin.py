@@ -1,4 +1,4 @@
-"""The embedded server as the lab starts it: one core, anonymous access beside signed."""
+"""The embedded server as the lab starts it: a thread a core, anonymous access beside signed."""
 
 from __future__ import annotations
 
@@ -34,22 +34,24 @@ class Synthetic:
 
 
 class Origin(Server):
-    """wirespeed-origin on one thread, with the cheapest ETags it has."""
+    """wirespeed-origin on one thread for each core, with the cheapest ETags it has."""
 
     def __init__(
         self,
-        cpu: int,
+        cpu: int | tuple[int, ...],
         synthetic: tuple[Synthetic, ...] = (),
         buckets: tuple[str, ...] = (),
         discarding: tuple[str, ...] = (),
         ca_file: Path | None = None,
         model: tuple[str, ...] = (),
+        port: int | None = None,
     ):
         """Serves TLS when there is a ``ca_file``, and writes there what clients are to
         trust; behaves as the flags in ``model`` say."""
-        port = free_port()
+        port = port or free_port()
+        threads = 1 if isinstance(cpu, int) else max(1, len(cpu))
         command = [str(places.origin()), "--listen", f"127.0.0.1:{port}", "--anonymous"]
-        command += ["--etag", "fast", "--threads", "1", "--region", REGION, *model]
+        command += ["--etag", "fast", "--threads", str(threads), "--region", REGION, *model]
         if ca_file:
             command += ["--tls", "--tls-ca-file", str(ca_file)]
         for series in synthetic:

@@ -35,7 +35,9 @@ def wirespeed() -> Path:
 
 
 def origin() -> Path:
-    return _built(_release() / "wirespeed-origin", "build it with `make release`")
+    chosen = os.environ.get("WIRESPEED_LAB_ORIGIN")
+    path = Path(chosen) if chosen else _release() / "wirespeed-origin"
+    return _built(path, "build it with `make release`")
 
 
 def limit() -> Path:

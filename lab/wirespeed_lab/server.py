@@ -33,7 +33,7 @@ class Server:
         self,
         command: Sequence[str],
         port: int,
-        cpu: int,
+        cpu: int | Sequence[int],
         environment: Mapping[str, str] | None = None,
         scheme: str = "http",
     ):
@@ -65,6 +65,10 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def cpu_seconds(self) -> float:
         """CPU time that the server has used so far."""

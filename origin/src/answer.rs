@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 
@@ -21,11 +21,25 @@ pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error as S3 writes it; `more` is XML that follows the message.
 pub(crate) fn error_answer(status: StatusCode, code: &str, message: &str, more: &str) -> Response<Answer> {
-    let text = format!(
+    text_answer(status, "application/xml", error_text(code, message, more))
+}
+
+fn error_text(code: &str, message: &str, more: &str) -> String {
+    format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?><Error><Code>{code}</Code><Message>{message}</Message>{more}\
          </Error>"
-    );
-    text_answer(status, "application/xml", text)
+    )
+}
+
+/// S3's error for a range that no byte is in, which tells what was asked for and how much there is: clients take an
+/// empty object for one because of it. `s3s` has errors without these elements.
+pub(crate) fn unsatisfied(mut response: Response<Answer>, range: Option<&HeaderValue>) -> Response<Answer> {
+    let size = response.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok()?.strip_prefix("bytes */"));
+    let (Some(size), Some(Ok(range))) = (size, range.map(HeaderValue::to_str)) else { return response };
+    let more = format!("<RangeRequested>{range}</RangeRequested><ActualObjectSize>{size}</ActualObjectSize>");
+    let text = error_text("InvalidRange", "The requested range is not satisfiable", &more);
+    response.headers_mut().remove(CONTENT_LENGTH);
+    response.map(|_| Answer::S3(s3s::Body::from(Bytes::from(text))))
 }
 
 /// Any text.

@@ -228,7 +228,7 @@ impl Builder {
     ///
     /// # Errors
     /// An address that can't be listened on, a directory that can't be used, a name that no bucket can have, two
-    /// buckets of one name, or a given certificate that is none.
+    /// buckets of one name, a given certificate that is none, or no thread for the model's clock.
     pub async fn start(self) -> io::Result<Running> {
         let store = Arc::new(self.store()?);
         let keys = Keys::default();
@@ -266,7 +266,7 @@ impl Builder {
             counters: counters.clone(),
             request_ids: AtomicU64::new(1),
             rates: Rates::new(&self.model),
-            latency: self.model.first_byte.map(|first_byte| Latency::new(first_byte, self.model.seed)),
+            latency: self.model.first_byte.map(|time| Latency::new(time, self.model.seed)).transpose()?,
             throttle: self.model.prefix.map(Throttle::new),
             clock_skew: self.clock_skew,
         };

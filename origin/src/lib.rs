@@ -33,6 +33,7 @@ mod builder;
 mod connection;
 mod counted;
 mod express;
+mod flight;
 mod host;
 mod linger;
 mod model;

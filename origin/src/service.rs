@@ -4,16 +4,17 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use http::header::{CONTENT_RANGE, EXPECT, HeaderName, HeaderValue, RANGE, SERVER};
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use s3s::dto::Range;
 use s3s::service::S3Service;
-use tokio::time::{Instant, sleep_until};
 
-use crate::answer::{Answer, Failure, error_answer, text_answer};
+use crate::answer::{Answer, Failure, error_answer, text_answer, unsatisfied};
 use crate::express;
+use crate::flight::{Flight, Flying};
 use crate::host::Domain;
 use crate::linger::{Lingering, drain};
 use crate::model::clock;
@@ -61,10 +62,16 @@ impl Service {
         self.shared.counters.clone()
     }
 
-    async fn answer(self, request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
+    async fn answer(self, request: Request<Incoming>) -> Result<Response<Flying>, Failure> {
         if request.uri().path().starts_with("/-/") {
-            return Ok(self.control(request).await);
+            return Ok(self.control(request).await.map(|answer| Flying::new(answer, None)));
         }
+        let flight = Flight::new(self.counters());
+        let response = self.counted(request).await?;
+        Ok(response.map(|answer| Flying::new(answer, Some(flight))))
+    }
+
+    async fn counted(&self, request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
         let named = Named::of(self.target(&request), &request);
         let verb = classify(request.method(), named.target, request.uri(), request.headers());
         self.shared.counters.request(verb);
@@ -82,7 +89,7 @@ impl Service {
             if matches!(verb, Verb::Put | Verb::UploadPart) {
                 *started = Instant::now();
             }
-            sleep_until(*started + latency.draw()).await;
+            latency.pass(*started).await;
         }
         self.shared.counters.answered(response.status());
         self.sign(&mut response);
@@ -131,7 +138,11 @@ impl Service {
         let uploads = matches!(verb, Verb::Put | Verb::UploadPart);
         // Whoever expects a 100 (Continue) does not send before it: there is nothing to read after a refusal.
         if !uploads || request.headers().contains_key(EXPECT) {
+            let range = request.headers().get(RANGE).cloned();
             let mut response = s3.call(request.map(s3s::Body::from)).await?;
+            if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
+                return Ok(unsatisfied(response.map(Answer::S3), range.as_ref()));
+            }
             if verb == Verb::Head && response.headers().contains_key(CONTENT_RANGE) {
                 *response.status_mut() = StatusCode::PARTIAL_CONTENT;
             }
@@ -191,9 +202,9 @@ impl Service {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Service {
-    type Response = Response<Answer>;
+    type Response = Response<Flying>;
     type Error = Failure;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Answer>, Failure>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Flying>, Failure>> + Send>>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         Box::pin(self.clone().answer(request))

@@ -1,7 +1,7 @@
 //! What the server has done so far, in numbers.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use http::StatusCode;
 use parking_lot::Mutex;
@@ -19,7 +19,10 @@ pub(crate) struct Counters {
     server_errors: AtomicU64,
     throttled: AtomicU64,
     accepted: AtomicU64,
-    open: AtomicI64,
+    open: AtomicU64,
+    open_peak: AtomicU64,
+    in_flight: AtomicU64,
+    in_flight_peak: AtomicU64,
     handshakes_full: AtomicU64,
     handshakes_resumed: AtomicU64,
     handshakes_failed: AtomicU64,
@@ -48,6 +51,13 @@ pub struct Stats {
     pub connections_accepted: u64,
     /// Connections open now: a reset leaves this one as it is.
     pub connections_open: u64,
+    /// The most connections that were open at once.
+    pub connections_open_peak: u64,
+    /// Requests in flight now, from a request's head until the last of its answer is given to be sent: a reset leaves
+    /// this one as it is. Those to the control endpoints are left out.
+    pub requests_in_flight: u64,
+    /// The most requests that were in flight at once.
+    pub requests_in_flight_peak: u64,
     /// TLS handshakes with a certificate and a key exchange.
     pub tls_handshakes_full: u64,
     /// TLS handshakes that took up an earlier session.
@@ -92,11 +102,19 @@ impl Counters {
 
     pub(crate) fn opened(&self) {
         self.accepted.fetch_add(1, Relaxed);
-        self.open.fetch_add(1, Relaxed);
+        up(&self.open, &self.open_peak);
     }
 
     pub(crate) fn closed(&self) {
         self.open.fetch_sub(1, Relaxed);
+    }
+
+    pub(crate) fn took_off(&self) {
+        up(&self.in_flight, &self.in_flight_peak);
+    }
+
+    pub(crate) fn landed(&self) {
+        self.in_flight.fetch_sub(1, Relaxed);
     }
 
     pub(crate) fn shook_hands(&self, resumed: bool) {
@@ -124,7 +142,10 @@ impl Counters {
             server_errors: self.server_errors.load(Relaxed),
             throttled: self.throttled.load(Relaxed),
             connections_accepted: self.accepted.load(Relaxed),
-            connections_open: self.open.load(Relaxed).max(0) as u64,
+            connections_open: self.open.load(Relaxed),
+            connections_open_peak: self.open_peak.load(Relaxed),
+            requests_in_flight: self.in_flight.load(Relaxed),
+            requests_in_flight_peak: self.in_flight_peak.load(Relaxed),
             tls_handshakes_full: self.handshakes_full.load(Relaxed),
             tls_handshakes_resumed: self.handshakes_resumed.load(Relaxed),
             tls_handshakes_failed: self.handshakes_failed.load(Relaxed),
@@ -147,6 +168,14 @@ impl Counters {
         for count in counts.into_iter().chain(&self.requests) {
             count.store(0, Relaxed);
         }
+        // What is open or in flight goes on, and is the most since.
+        self.open_peak.store(self.open.load(Relaxed), Relaxed);
+        self.in_flight_peak.store(self.in_flight.load(Relaxed), Relaxed);
         self.faults.lock().clear();
     }
+}
+
+/// Counts one more, and the most that there were.
+fn up(count: &AtomicU64, peak: &AtomicU64) {
+    peak.fetch_max(count.fetch_add(1, Relaxed) + 1, Relaxed);
 }

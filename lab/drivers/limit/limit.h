@@ -10,6 +10,10 @@
  *   work.c      options -> rendered requests and the memory they land in
  *   response.c  the response head: status and content-length, nothing else
  *   listing.c   one pass over a ListObjectsV2 page: key, size and ETag copied out
+ *   protocol.c  `describe` and `run`: the lab's plan instead of options, a sample for each item
+ *   plan.c      the plan's line -> what is to be done, or why it can't be
+ *   digest.c    checksums of what moved, and the bytes of a put
+ *   json.c      one pass over a line of JSON
  */
 #ifndef LIMIT_H
 #define LIMIT_H
@@ -66,6 +70,18 @@ struct request {
     size_t expected;
     size_t capacity;
     unsigned status;
+    void *chain; /* what `follow` goes on with */
+};
+
+/* What became of a request, where that is asked for. Nanoseconds of CLOCK_MONOTONIC; 0: it did not come so far. */
+struct sample {
+    uint64_t start_ns;
+    uint64_t first_ns;
+    uint64_t end_ns;
+    uint64_t bytes;
+    uint32_t worker;
+    uint32_t crc;
+    char *error;
 };
 
 /* A round's worth of requests. `follow`, when set, sees each finished body and
@@ -75,7 +91,7 @@ struct request {
 struct work {
     struct request *requests;
     size_t count;
-    int (*follow)(void *state, const unsigned char *body, size_t len, struct request *next);
+    int (*follow)(void *chain, const unsigned char *body, size_t len, struct request *next);
     void *state;
     uint64_t objects_per_round;
     char *heads;
@@ -83,6 +99,9 @@ struct work {
     size_t memory_len;
     /* When not zero, a body lands in its connection's own slot of so many bytes. */
     size_t slot;
+    /* When set, one for each request: a request that fails is then a sample like others, and the rest go on. */
+    struct sample *samples;
+    bool digest; /* whether samples get the checksum of the bytes that moved */
 };
 
 struct tally {
@@ -101,6 +120,10 @@ struct response {
 struct listing;
 struct loop;
 
+/* Keeps what went wrong for whoever reports it; -1. */
+int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+const char *complaint(void);
+
 /* 1: parsed; 0: the head is not complete; -1: not a response this loop reads. */
 int response_parse(const char *bytes, size_t len, struct response *out);
 
@@ -117,9 +140,26 @@ void work_free(const struct options *options, struct work *work);
 
 struct listing *listing_new(const struct options *options, struct request *first);
 void listing_free(struct listing *listing);
-void listing_rewind(struct listing *listing);
+/* Back to the first page; with `digest`, of the keys too. */
+void listing_rewind(struct listing *listing, bool digest);
 uint64_t listing_keys(const struct listing *listing);
-int listing_follow(void *state, const unsigned char *body, size_t len, struct request *next);
+/* Of the keys so far, in order, with a line feed between two. */
+uint32_t listing_digest(const struct listing *listing);
+int listing_follow(void *chain, const unsigned char *body, size_t len, struct request *next);
+
+/* Writes text with everything but letters, digits, "-._~" and the characters of `also` percent-encoded, and a NUL;
+ * needs three bytes for each of its own and one. Returns the NUL's place. */
+char *escape(char *to, const char *text, size_t len, const char *also);
+
+/* The `describe` and `run` of the lab's protocol; the status to exit with. */
+int protocol_main(int argc, char **argv);
+
+/* CRC-32 as zlib and gzip have it; 0 to begin with. */
+uint32_t crc32_of(uint32_t before, const unsigned char *bytes, size_t len);
+/* Of two runs of bytes, from that of each and the second's length. */
+uint32_t crc32_join(uint32_t first, uint32_t second, uint64_t second_len);
+/* The computed object of the key "body", by the formula of `wirespeed-origin --synthetic`. */
+void fill_body(unsigned char *memory, size_t len);
 
 /* Anonymous memory, of huge pages when it is large enough for one; NULL after a message. */
 unsigned char *map_memory(size_t len);

@@ -25,27 +25,37 @@ struct listing {
     size_t entry_capacity;
     char head[HEAD_BYTES];
     uint64_t keys;
+    bool digest;
+    uint32_t crc;
 };
+
+char *escape(char *to, const char *text, size_t len, const char *also)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            (c && (strchr("-._~", c) || strchr(also, c)))) {
+            *to++ = (char)c;
+        } else {
+            *to++ = '%';
+            *to++ = hex[c >> 4];
+            *to++ = hex[c & 15];
+        }
+    }
+    *to = '\0';
+    return to;
+}
 
 static void render_head(struct listing *listing, const char *token, size_t token_len, struct request *request)
 {
     const struct options *o = listing->options;
-    static const char hex[] = "0123456789ABCDEF";
     int n = snprintf(listing->head, HEAD_BYTES, "GET /%s?list-type=2&max-keys=1000&prefix=%s", o->bucket,
                      o->keys_prefix ? o->keys_prefix : "");
     char *at = listing->head + n;
     if (token_len) {
         at = stpcpy(at, "&continuation-token=");
-        for (size_t i = 0; i < token_len; i++) {
-            unsigned char c = (unsigned char)token[i];
-            if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("-._~", c)) {
-                *at++ = (char)c;
-            } else {
-                *at++ = '%';
-                *at++ = hex[c >> 4];
-                *at++ = hex[c & 15];
-            }
-        }
+        at = escape(at, token, token_len, "");
     }
     at += sprintf(at, " HTTP/1.1\r\nhost: %s:%u\r\n\r\n", o->host, o->port);
     memset(request, 0, sizeof *request);
@@ -55,6 +65,7 @@ static void render_head(struct listing *listing, const char *token, size_t token
     request->expected = ANY_LENGTH;
     request->capacity = PAGE_BYTES;
     request->status = 200;
+    request->chain = listing;
 }
 
 struct listing *listing_new(const struct options *options, struct request *first)
@@ -85,16 +96,23 @@ void listing_free(struct listing *listing)
     free(listing);
 }
 
-void listing_rewind(struct listing *listing)
+void listing_rewind(struct listing *listing, bool digest)
 {
     struct request first;
     listing->keys = 0;
+    listing->digest = digest;
+    listing->crc = 0;
     render_head(listing, NULL, 0, &first);
 }
 
 uint64_t listing_keys(const struct listing *listing)
 {
     return listing->keys;
+}
+
+uint32_t listing_digest(const struct listing *listing)
+{
+    return listing->crc;
 }
 
 /* Copies text with XML's five entities and numeric ASCII references undone. */
@@ -137,9 +155,9 @@ static bool named(const char *name, size_t len, const char *wanted, size_t wante
 }
 #define NAMED(literal) named(name, name_len, literal, sizeof literal - 1)
 
-int listing_follow(void *state, const unsigned char *body, size_t len, struct request *next)
+int listing_follow(void *chain, const unsigned char *body, size_t len, struct request *next)
 {
-    struct listing *listing = state;
+    struct listing *listing = chain;
     const char *at = (const char *)body, *end = at + len;
     char token[1024];
     size_t token_len = 0, text_len = 0;
@@ -162,8 +180,7 @@ int listing_follow(void *state, const unsigned char *body, size_t len, struct re
         size_t value_len = (size_t)(text_end - text);
         if (NAMED("Contents")) {
             if (listing->entry_count == listing->entry_capacity) {
-                fprintf(stderr, "limit: a page held more than %zu keys\n", listing->entry_capacity);
-                return -1;
+                return complain("a page held more than %zu keys", listing->entry_capacity);
             }
             entry = &listing->entries[listing->entry_count++];
             memset(entry, 0, sizeof *entry);
@@ -185,15 +202,17 @@ int listing_follow(void *state, const unsigned char *body, size_t len, struct re
         }
         at = text_end;
     }
-    if (!closed || (truncated && !token_len)) {
-        fprintf(stderr, "limit: not a whole ListObjectsV2 page: %.*s\n", (int)(len < 200 ? len : 200), (const char *)body);
-        return -1;
-    }
+    if (!closed || (truncated && !token_len))
+        return complain("not a whole ListObjectsV2 page: %.*s", (int)(len < 200 ? len : 200), (const char *)body);
     for (size_t i = 0; i < listing->entry_count; i++)
-        if (!listing->entries[i].key_len || !listing->entries[i].etag_len) {
-            fprintf(stderr, "limit: entry %zu of a page has no key or no ETag\n", i);
-            return -1;
-        }
+        if (!listing->entries[i].key_len || !listing->entries[i].etag_len)
+            return complain("entry %zu of a page has no key or no ETag", i);
+    for (size_t i = 0; listing->digest && i < listing->entry_count; i++) {
+        const struct entry *e = &listing->entries[i];
+        if (listing->keys + i)
+            listing->crc = crc32_of(listing->crc, (const unsigned char *)"\n", 1);
+        listing->crc = crc32_of(listing->crc, (unsigned char *)listing->text + e->key_at, e->key_len);
+    }
     listing->keys += listing->entry_count;
     if (!truncated)
         return 0;

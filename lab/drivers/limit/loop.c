@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct connection {
     bool fresh;            /* nothing was answered on this socket yet */
     bool close_after;      /* the server said that it will close */
     struct request request;
+    size_t index;          /* of the request that the work began with */
     size_t sent;
     size_t fill;           /* bytes of head and body received while the phase is HEAD */
     size_t predicted;      /* length of the last head: where the next body is expected */
@@ -44,10 +46,32 @@ struct loop {
     size_t active;
 };
 
+static char last_complaint[4096];
+
+int complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(last_complaint, sizeof last_complaint, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+const char *complaint(void)
+{
+    return last_complaint;
+}
+
 static int fail(const char *what)
 {
-    fprintf(stderr, "limit: %s: %s\n", what, strerror(errno));
-    return -1;
+    return complain("%s: %s", what, strerror(errno));
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
 struct loop *loop_open(const struct options *options)
@@ -184,30 +208,72 @@ static int start(struct loop *loop, struct connection *c, const struct request *
 /* A server may close a connection that lay idle: that costs one resend, and is counted. */
 static int restart(struct loop *loop, struct connection *c)
 {
-    if (c->fresh || c->fill) {
-        fprintf(stderr, "limit: the server closed the connection before it answered (%zu bytes of the answer came)\n", c->fill);
-        return -1;
-    }
+    if (c->fresh || c->fill)
+        return complain("the server closed the connection before it answered (%zu bytes of the answer came)", c->fill);
     connection_shut(c);
     loop->tally->reconnects++;
     struct request again = c->request;
     return start(loop, c, &again);
 }
 
+/* Begins the next of the work's requests. */
+static int begin(struct loop *loop, struct connection *c)
+{
+    c->index = loop->next++;
+    if (loop->work->samples)
+        loop->work->samples[c->index].start_ns = now_ns();
+    return start(loop, c, &loop->work->requests[c->index]);
+}
+
+static void record(struct loop *loop, struct connection *c)
+{
+    struct sample *sample = &loop->work->samples[c->index];
+    sample->end_ns = now_ns();
+    sample->bytes += loop->work->follow ? 0 : c->length + c->request.body_len;
+    sample->worker = (uint32_t)(c - loop->connections);
+    if (loop->work->digest && c->request.body_len)
+        sample->crc = crc32_of(0, c->request.body, c->request.body_len);
+    else if (loop->work->digest && c->request.destination)
+        sample->crc = crc32_of(0, c->request.destination, c->length);
+}
+
 static int next_request(struct loop *loop, struct connection *c)
 {
     if (loop->work->follow) {
         struct request next;
-        int rc = loop->work->follow(loop->work->state, c->request.destination, c->length, &next);
+        int rc = loop->work->follow(c->request.chain, c->request.destination, c->length, &next);
         if (rc < 0)
             return -1;
         if (rc == 1)
             return start(loop, c, &next);
-    } else if (loop->next < loop->work->count) {
-        return start(loop, c, &loop->work->requests[loop->next++]);
     }
+    if (loop->work->samples)
+        record(loop, c);
+    if (loop->next < loop->work->count)
+        return begin(loop, c);
     c->phase = IDLE;
     loop->active--;
+    return 0;
+}
+
+/* What a failure costs: all, or where there are samples, the request and its socket. */
+static int give_up(struct loop *loop, struct connection *c)
+{
+    if (!loop->work->samples)
+        return -1;
+    do {
+        struct sample *sample = &loop->work->samples[c->index];
+        sample->end_ns = now_ns();
+        sample->worker = (uint32_t)(c - loop->connections);
+        sample->error = strdup(complaint());
+        if (c->fd >= 0)
+            connection_shut(c);
+        c->phase = IDLE;
+        if (loop->next == loop->work->count) {
+            loop->active--;
+            return 0;
+        }
+    } while (begin(loop, c) < 0);
     return 0;
 }
 
@@ -221,17 +287,15 @@ static int finish(struct loop *loop, struct connection *c)
     return next_request(loop, c);
 }
 
-static int accept_head(struct connection *c)
+static int accept_head(struct loop *loop, struct connection *c)
 {
     struct response response;
     size_t in_probe = c->fill < HEAD_PROBE ? c->fill : HEAD_PROBE;
     int rc = response_parse(c->head, in_probe, &response);
     if (rc == 0 && in_probe < HEAD_PROBE)
         return 0;
-    if (rc <= 0) {
-        fprintf(stderr, "limit: not a response with a content-length: %.*s\n", (int)in_probe, c->head);
-        return -1;
-    }
+    if (rc <= 0)
+        return complain("not a response with a content-length: %.*s", (int)in_probe, c->head);
     const struct request *r = &c->request;
     size_t surplus = c->fill - response.head_len;
     bool fits = r->expected == ANY_LENGTH ? response.content_length <= r->capacity
@@ -239,11 +303,12 @@ static int accept_head(struct connection *c)
     if (response.status != r->status || !fits || surplus > response.content_length) {
         /* The text of a refusal says why; the bytes of an object say nothing. */
         size_t quoted = response.status >= 300 ? in_probe : response.head_len;
-        fprintf(stderr, "limit: wanted status %u and %zu bytes, got %u and %zu, to the request:\n%.*s%.*s\n",
-                r->status, r->expected, response.status, response.content_length,
-                (int)r->head_len, r->head, (int)quoted, c->head);
-        return -1;
+        return complain("wanted status %u and %zu bytes, got %u and %zu, to the request:\n%.*s%.*s", r->status,
+                        r->expected, response.status, response.content_length, (int)r->head_len, r->head, (int)quoted,
+                        c->head);
     }
+    if (loop->work->samples && !loop->work->samples[c->index].first_ns)
+        loop->work->samples[c->index].first_ns = now_ns();
     c->length = response.content_length;
     c->close_after = response.close;
     c->got = surplus;
@@ -305,8 +370,7 @@ static int receive_some(struct loop *loop, struct connection *c)
         if (n == 0 || (n < 0 && errno == ECONNRESET)) {
             if (!in_body)
                 return restart(loop, c);
-            fprintf(stderr, "limit: the connection ended after %zu of %zu body bytes\n", c->got, c->length);
-            return -1;
+            return complain("the connection ended after %zu of %zu body bytes", c->got, c->length);
         }
         if (n < 0)
             return fail("recv");
@@ -314,7 +378,7 @@ static int receive_some(struct loop *loop, struct connection *c)
             c->got += (size_t)n;
         } else {
             c->fill += (size_t)n;
-            if (accept_head(c) < 0)
+            if (accept_head(loop, c) < 0)
                 return -1;
             if (c->phase != BODY) {
                 if (drained)
@@ -344,7 +408,7 @@ static int serve(struct loop *loop, struct connection *c, uint32_t events)
     return 0;
 }
 
-int loop_run(struct loop *loop, const struct work *work, struct tally *tally)
+static int run(struct loop *loop, const struct work *work, struct tally *tally)
 {
     enum { WAIT_MS = 200, BATCH = 64 };
     struct epoll_event events[BATCH];
@@ -354,7 +418,7 @@ int loop_run(struct loop *loop, const struct work *work, struct tally *tally)
     loop->active = 0;
     for (size_t i = 0; i < loop->options->connections && loop->next < work->count; i++) {
         loop->active++;
-        if (start(loop, &loop->connections[i], &work->requests[loop->next++]) < 0)
+        if (begin(loop, &loop->connections[i]) < 0 && give_up(loop, &loop->connections[i]) < 0)
             return -1;
     }
     size_t quiet_ms = 0;
@@ -362,22 +426,31 @@ int loop_run(struct loop *loop, const struct work *work, struct tally *tally)
         int ready = epoll_wait(loop->epoll, events, BATCH, WAIT_MS);
         if (ready < 0 && errno != EINTR)
             return fail("epoll_wait");
-        for (int i = 0; i < ready; i++)
-            if (serve(loop, events[i].data.ptr, events[i].events) < 0)
+        for (int i = 0; i < ready; i++) {
+            struct connection *c = events[i].data.ptr;
+            if (serve(loop, c, events[i].events) < 0 && give_up(loop, c) < 0)
                 return -1;
+        }
         quiet_ms = ready > 0 ? 0 : quiet_ms + WAIT_MS;
         if (ready > 0)
             continue;
-        if (quiet_ms >= loop->options->timeout_s * 1000) {
-            fprintf(stderr, "limit: nothing came for %zu s\n", loop->options->timeout_s);
-            return -1;
-        }
+        if (quiet_ms >= loop->options->timeout_s * 1000)
+            return complain("nothing came for %zu s", loop->options->timeout_s);
         /* Bytes can lie under the mark when the window can't grow to it. */
         for (size_t i = 0; i < loop->options->connections; i++) {
             struct connection *c = &loop->connections[i];
-            if (c->fd >= 0 && (c->phase == HEAD || c->phase == BODY) && receive_some(loop, c) < 0)
+            if (c->fd >= 0 && (c->phase == HEAD || c->phase == BODY) && receive_some(loop, c) < 0 &&
+                give_up(loop, c) < 0)
                 return -1;
         }
     }
     return 0;
+}
+
+int loop_run(struct loop *loop, const struct work *work, struct tally *tally)
+{
+    int rc = run(loop, work, tally);
+    if (rc < 0)
+        fprintf(stderr, "limit: %s\n", complaint());
+    return rc;
 }

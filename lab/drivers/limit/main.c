@@ -13,6 +13,7 @@
 
 static const char USAGE[] =
     "limit --mode get|put|list|pwrite [options]: the raw socket loop, no client in it\n"
+    "limit describe | run           the same as a driver of the lab's protocol\n"
     "  --endpoint http://HOST:PORT   server that answers unsigned requests\n"
     "  --bucket NAME                 --key KEY: one object in ranges of --part (put: keys KEY0, KEY1, ...)\n"
     "  --keys-prefix P --count N     objects P<number> of --size each; --digits W pads with zeros,\n"
@@ -287,6 +288,8 @@ int main(int argc, char **argv)
     struct options options;
     struct work work;
     struct loop *loop = NULL;
+    if (argc > 1 && (strcmp(argv[1], "describe") == 0 || strcmp(argv[1], "run") == 0))
+        return protocol_main(argc, argv);
     if (parse_options(argc, argv, &options) < 0)
         return 2;
     if (work_prepare(&options, &work) < 0)

@@ -162,7 +162,7 @@ int work_prepare(const struct options *o, struct work *work)
 int work_begin_round(const struct options *o, struct work *work)
 {
     if (o->mode == MODE_LIST)
-        listing_rewind(work->state);
+        listing_rewind(work->state, false);
     if (o->mode != MODE_GET || o->sink != SINK_MEMORY)
         return 0;
     if (!work->memory)

@@ -1,8 +1,10 @@
-//! Drawing how long the first byte of an answer takes.
+//! Drawing how long the first byte of an answer takes, and waiting for it.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::alarm::Alarm;
 use super::claims::FirstByte;
 use super::seeded::{fraction, mix};
 
@@ -18,14 +20,22 @@ pub(crate) struct Latency {
     distribution: FirstByte,
     seed: u64,
     drawn: AtomicU64,
+    alarm: Alarm,
 }
 
 impl Latency {
-    pub(crate) fn new(distribution: FirstByte, seed: u64) -> Self {
-        Self { distribution, seed, drawn: AtomicU64::new(0) }
+    /// # Errors
+    /// No thread to be had for the alarm.
+    pub(crate) fn new(distribution: FirstByte, seed: u64) -> io::Result<Self> {
+        Ok(Self { distribution, seed, drawn: AtomicU64::new(0), alarm: Alarm::start()? })
     }
 
-    pub(crate) fn draw(&self) -> Duration {
+    /// Waits until the first byte of an answer whose time began then.
+    pub(crate) async fn pass(&self, began: Instant) {
+        self.alarm.until(began + self.draw()).await;
+    }
+
+    fn draw(&self) -> Duration {
         let index = self.drawn.fetch_add(1, Ordering::Relaxed);
         let first = mix(mix(self.seed).wrapping_add(index));
         match &self.distribution {
@@ -61,7 +71,7 @@ mod tests {
     use super::*;
 
     fn quantiles(distribution: FirstByte, at: &[f64]) -> Vec<f64> {
-        let latency = Latency::new(distribution, 42);
+        let latency = Latency::new(distribution, 42).unwrap();
         let mut drawn: Vec<_> = (0..50_000).map(|_| latency.draw().as_secs_f64() * 1000.0).collect();
         drawn.sort_by(f64::total_cmp);
         at.iter().map(|at| drawn[(at * 500.0) as usize]).collect()
@@ -86,7 +96,7 @@ mod tests {
     fn a_seed_draws_the_same_again() {
         let draw = |seed| {
             let p50 = Duration::from_millis(27);
-            let latency = Latency::new(FirstByte::LogNormal { p50, p95: p50 * 3 }, seed);
+            let latency = Latency::new(FirstByte::LogNormal { p50, p95: p50 * 3 }, seed).unwrap();
             [latency.draw(), latency.draw(), latency.draw()]
         };
         assert_eq!(draw(1), draw(1));

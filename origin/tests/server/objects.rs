@@ -80,9 +80,24 @@ async fn ranges_are_what_http_says() {
             None => {
                 assert_eq!((answer.status, &*answer.code()), (416, "InvalidRange"), "{range}");
                 assert_eq!(answer.header("content-range"), Some("bytes */200000"), "{range}");
+                let told = (answer.one("RangeRequested"), answer.one("ActualObjectSize"));
+                assert_eq!(told, (Some(range.to_owned()), Some("200000".to_owned())), "{range}");
             }
         }
     }
+}
+
+#[tokio::test]
+async fn a_range_of_an_empty_object_is_told_that_it_is_empty() {
+    let server = server().await;
+    put(&server, "/bucket/empty", b"").await;
+    let answer = get(&server, "/bucket/empty", &[("range", "bytes=0-8388607")]).await;
+    assert_eq!((answer.status, &*answer.code()), (416, "InvalidRange"));
+    assert_eq!(answer.one("ActualObjectSize").as_deref(), Some("0"));
+    assert_eq!(answer.one("RangeRequested").as_deref(), Some("bytes=0-8388607"));
+    assert_eq!(answer.header("content-range"), Some("bytes */0"));
+    let head = send(&server, "HEAD", "/bucket/empty", &[("range", "bytes=0-8388607")], b"").await;
+    assert_eq!((head.status, head.body.len()), (416, 0));
 }
 
 #[tokio::test]

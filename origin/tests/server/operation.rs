@@ -2,8 +2,10 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use wirespeed_origin::{Origin, Verb};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use wirespeed_origin::{FirstByte, Model, Origin, Series, Verb};
 
 use super::client::{get, put, send};
 
@@ -22,6 +24,42 @@ async fn what_was_done_is_counted() {
     assert_eq!((&shown["requests"]["get"], &shown["requests_total"]), (&2.into(), &4.into()));
     assert_eq!(send(&server, "POST", "/-/reset", &[], b"").await.status, 200);
     assert_eq!(server.stats().requests_total, 0);
+}
+
+#[tokio::test]
+async fn the_most_requests_in_flight_at_once_are_counted() {
+    let wait = Duration::from_millis(200);
+    let builder =
+        Origin::builder().anonymous(true).bucket("bucket").model(Model::new().first_byte(FirstByte::Constant(wait)));
+    let server = builder.start().await.unwrap();
+    let ask = async || assert_eq!(get(&server, "/bucket/nothing", &[]).await.status, 404);
+    tokio::join!(ask(), ask(), ask());
+    let stats = server.stats();
+    assert_eq!((stats.requests_in_flight, stats.requests_in_flight_peak), (0, 3), "{stats:?}");
+    assert_eq!(stats.connections_open_peak, 3, "{stats:?}");
+    // The peaks begin anew, and the requests that ask for them are not among them.
+    assert_eq!(send(&server, "POST", "/-/reset", &[], b"").await.status, 200);
+    get(&server, "/-/stats", &[]).await;
+    assert_eq!(server.stats().requests_in_flight_peak, 0);
+    ask().await;
+    assert_eq!(server.stats().requests_in_flight_peak, 1);
+}
+
+#[tokio::test]
+async fn a_request_is_in_flight_until_its_answer_is_sent_or_given_up() {
+    let model = Model::new().connection_down(1e6);
+    let builder = Origin::builder().anonymous(true).synthetic("data", Series::one("one.bin", 1 << 40)).model(model);
+    let server = builder.start().await.unwrap();
+    let mut stream = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    stream.write_all(b"GET /data/one.bin HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    stream.read_exact(&mut [0; 100_000]).await.unwrap();
+    assert_eq!(server.stats().requests_in_flight, 1);
+    server.reset_stats();
+    assert_eq!(server.stats().requests_in_flight_peak, 1);
+    drop(stream);
+    while server.stats().requests_in_flight > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]

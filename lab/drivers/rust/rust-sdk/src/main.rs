@@ -1,58 +1,98 @@
 //! The AWS SDK for Rust: `get_object` for each range or object, the body read
 //! chunk by chunk and dropped. Checksum validation is off; stalled-stream
 //! protection stays on as it comes, for the engine's stall timeout is on too.
-//! Over TLS: rustls with aws-lc, and the certificates of SSL_CERT_FILE.
+//! `describe` and `run` are the lab's protocol.
 
-use anyhow::{Context, Result};
-use aws_sdk_s3::Client;
-use aws_sdk_s3::config::{
-    BehaviorVersion, Credentials, Region, RequestChecksumCalculation, ResponseChecksumValidation,
-};
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
+use std::sync::Arc;
+
+use anyhow::Result;
+use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt, stream};
+use lab_driver::ranges::{self, Fetch};
+use lab_driver::{About, Call, Client, Operation, Plan, Sink, Source};
 use protocol::{Get, Workload};
+use rust_sdk::{Sdk, Site, connect};
+use serde_json::{Value, json};
 
-async fn fetch(client: Client, bucket: String, get: Get) -> Result<u64> {
-    let range = get.range.map(|(from, to)| format!("bytes={from}-{}", to - 1));
-    let answer = client.get_object().bucket(bucket).key(&get.key).set_range(range).send().await?;
-    let mut body = answer.body;
-    let mut received = 0;
-    while let Some(chunk) = body.try_next().await.context("body")? {
-        received += chunk.len() as u64;
+struct Driver {
+    sdk: Arc<Sdk>,
+    plan: Arc<Plan>,
+}
+
+impl Client for Driver {
+    const ABOUT: About = About {
+        name: "rust-sdk",
+        client: "aws-sdk-s3",
+        version: aws_sdk_s3::meta::PKG_VERSION,
+        components: &[],
+        operations: &[Operation::Get, Operation::Put, Operation::List],
+        sinks: &[Sink::Discard, Sink::Memory, Sink::Stream, Sink::File],
+        sources: &[Source::Memory, Source::File],
+        settings: &["concurrency", "part_size", "checksums"],
+        tls: true,
+        notes: &["the driver makes the parts of one large object", "the driver writes the files"],
+    };
+
+    fn open(plan: &Arc<Plan>) -> Result<Driver> {
+        Ok(Driver { sdk: Arc::new(Sdk::open(plan)?), plan: Arc::clone(plan) })
     }
+
+    fn in_flight(&self) -> usize {
+        self.plan.in_flight()
+    }
+
+    fn effective(&self) -> Value {
+        json!({
+            "concurrency": self.plan.in_flight(), "part_size": self.plan.split(),
+            "checksums": self.plan.checksums.unwrap_or(true), "stalled_stream_protection": "default",
+        })
+    }
+
+    async fn get(self: &Arc<Self>, call: &mut Call<'_>) -> Result<()> {
+        ranges::get(&self.sdk, call, self.plan.split(), self.plan.in_flight()).await
+    }
+
+    async fn put(self: &Arc<Self>, call: &mut Call<'_>, body: Option<Bytes>) -> Result<()> {
+        self.sdk.put(call, body, self.plan.split(), self.plan.in_flight()).await
+    }
+
+    async fn list(self: &Arc<Self>, call: &mut Call<'_>) -> Result<()> {
+        self.sdk.list(call).await
+    }
+}
+
+async fn fetch(sdk: Arc<Sdk>, get: Get) -> Result<u64> {
+    let mut received = 0;
+    let take = |chunk: Bytes| {
+        received += chunk.len() as u64;
+        Ok(())
+    };
+    sdk.fetch(&get.key, get.range.map(|(from, to)| from..to), take).await?;
     Ok(received)
 }
 
 fn main() -> Result<()> {
+    lab_driver::answer::<Driver>();
     let workload = <Workload as clap::Parser>::parse();
-    let http = aws_smithy_http_client::Builder::new();
-    let http = if workload.endpoint.starts_with("https:") {
-        http.tls_provider(Provider::Rustls(CryptoMode::AwsLc)).build_https()
-    } else {
-        http.build_http()
-    };
-    let credentials = Credentials::new(&workload.access_key, &workload.secret_key, None, None, "driver");
-    let config = aws_sdk_s3::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .endpoint_url(&workload.endpoint)
-        .region(Region::new(workload.region.clone()))
-        .credentials_provider(credentials)
-        .force_path_style(true)
-        .request_checksum_calculation(RequestChecksumCalculation::WhenRequired)
-        .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
-        .http_client(http)
-        .build();
-    let client = Client::from_conf(config);
-    let in_effect = serde_json::json!({
+    let client = connect(&Site {
+        endpoint: &workload.endpoint,
+        region: &workload.region,
+        access_key: &workload.access_key,
+        secret_key: &workload.secret_key,
+        path_style: true,
+        checksums: false,
+    });
+    let in_effect = json!({
         "client": "rust-sdk", "version": aws_sdk_s3::meta::PKG_VERSION, "connections": workload.connections,
         "part": workload.part, "checksums": false, "stalled_stream_protection": "default", "runtime_threads": 1,
     });
-    let (bucket, in_flight) = (workload.bucket.clone(), workload.connections);
+    let sdk = Arc::new(Sdk { client, bucket: workload.bucket.clone() });
+    let in_flight = workload.connections;
     workload.run(in_effect, move |gets| {
-        let (client, bucket) = (client.clone(), bucket.clone());
+        let sdk = Arc::clone(&sdk);
         async move {
             stream::iter(gets)
-                .map(|get| fetch(client.clone(), bucket.clone(), get))
+                .map(|get| fetch(Arc::clone(&sdk), get))
                 .buffer_unordered(in_flight)
                 .try_fold(0, |sum, bytes| async move { Ok(sum + bytes) })
                 .await

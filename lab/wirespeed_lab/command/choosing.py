@@ -1,0 +1,54 @@
+"""Which clients and records a command line means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import places
+from ..records import Record, latest
+from ..sessions import Entry
+
+
+class Refused(ValueError):
+    """Something was asked for that is not there; the text says what is."""
+
+
+def entries(
+    asked: str | None, registry: Mapping[str, Any]
+) -> tuple[list[Entry], list[dict[str, str]]]:
+    """The clients that take part, and those that were asked for and can't, each with the reason.
+    Raises Refused for one that nobody knows, and when none is left."""
+    names = [name.strip() for name in asked.split(",")] if asked else list(registry)
+    found, absent = [], []
+    for name in dict.fromkeys(filter(None, names)):
+        client = registry.get(name.partition("#")[0])
+        if client is None:
+            raise Refused(f"there is no client {name!r}{_nearest(name, registry)}")
+        if reason := client.missing():
+            absent.append({"client": name, "reason": reason})
+        else:
+            found.append(Entry(name, client))
+    if not found:
+        why = "; ".join(f"{item['client']}: {item['reason']}" for item in absent[:3])
+        raise Refused(f"no client can be measured. {why}")
+    return found, absent
+
+
+def record_at(path: Path | None) -> Record:
+    """The record in a folder, or of that name under lab/records; the newest where none is named.
+    Raises BadRecord."""
+    if path is None:
+        return Record.open(latest(places.RECORDS))
+    if not path.exists() and (places.RECORDS / path).exists():
+        path = places.RECORDS / path
+    return Record.open(path)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), 3)
+    if close:
+        return f": did you mean {' or '.join(close)}?"
+    return "; `wirespeed-lab list clients` shows them"

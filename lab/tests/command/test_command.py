@@ -143,6 +143,20 @@ def test_a_client_takes_part_twice_and_is_compared_with_itself(lab, tmp_path):
     assert code == 0
     assert "one#2" in said
     assert lab("compare", f"{out}:one", f"{out}:one#2")[0] == 0
+    code, said, _ = lab("compare", "one", "one#2", "--record", out, "--each", 2)
+    assert code == 0
+    assert "of 2 intervals include 1" in said
+
+
+def test_a_client_can_be_made_dearer(lab, tmp_path):
+    out = tmp_path / "kept"
+    words = ("run", "tiny.toml", "--clients", "one,one+10%", "--rounds", 1, "--repeats", 0)
+    assert lab(*words, "--out", out)[0] == 0
+    plan = json.loads((out / "plan.json").read_text())
+    assert [said["client"] for said in plan["clients"]] == ["one", "one+10%"]
+    assert [said["id"] for said in plan["clients"]] == ["one", "one"]
+    summary = json.loads((out / "summary.json").read_text())
+    assert [said["state"] for said in summary["cells"][0]["clients"]] == ["measured"] * 2
 
 
 def test_two_records_are_compared(lab, tmp_path):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import difflib
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from .. import places
 from ..records import Record, latest
-from ..sessions import Entry
+from ..sessions import Entry, slowed
+
+#: ID, ID#2, ID+10%, ID#2+10%.
+NAME = re.compile(r"(?P<id>[^#+]+)(#\d+)?(\+(?P<percent>\d+(\.\d+)?)%)?")
 
 
 class Refused(ValueError):
@@ -24,9 +29,7 @@ def entries(
     names = [name.strip() for name in asked.split(",")] if asked else list(registry)
     found, absent = [], []
     for name in dict.fromkeys(filter(None, names)):
-        client = registry.get(name.partition("#")[0])
-        if client is None:
-            raise Refused(f"there is no client {name!r}{_nearest(name, registry)}")
+        client = client_of(name, registry)
         if reason := client.missing():
             absent.append({"client": name, "reason": reason})
         else:
@@ -35,6 +38,27 @@ def entries(
         why = "; ".join(f"{item['client']}: {item['reason']}" for item in absent[:3])
         raise Refused(f"no client can be measured. {why}")
     return found, absent
+
+
+def client_of(name: str, registry: Mapping[str, Any]) -> Any:
+    """The client of ``ID``, ``ID#2`` (once more) or ``ID+10%`` (made dearer by so much). Raises
+    Refused."""
+    asked = NAME.fullmatch(name)
+    client = registry.get(asked["id"]) if asked else None
+    if client is None:
+        raise Refused(f"there is no client {name!r}{_nearest(name, registry)}")
+    return Slowed(client, float(asked["percent"])) if asked["percent"] else client
+
+
+class Slowed:
+    """A client of the registry that spends so many percent more CPU time than it needs."""
+
+    def __init__(self, client: Any, percent: float):
+        self._client = client
+        self.command = [sys.executable, slowed.__file__, f"{percent:g}", *client.command]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
 
 
 def record_at(path: Path | None) -> Record:

@@ -58,6 +58,14 @@ def compare(args: argparse.Namespace) -> int:
     same = record_a.folder.resolve() == record_b.folder.resolve()
     if same and not client_a:
         raise Refused(f"{record_a.folder} is on both sides: name two clients of it")
+    if args.each:
+        if not same:
+            raise Refused("--each pairs rounds: both clients must be of one record")
+        repeated = comparing.repeatedly(record_a, client_a, client_b, args.each)
+        if not repeated:
+            raise Refused(f"the two have no {args.each} blocks in common")
+        tables.print_repeated(tables.console(), repeated)
+        return 0
     if same:
         found = comparing.within(record_a, client_a, client_b)
     else:

@@ -65,7 +65,9 @@ def _run(commands: argparse._SubParsersAction) -> None:
     run = commands.add_parser("run", help="measure clients on a workload and keep a record")
     run.add_argument("workload", nargs="*", metavar="WORKLOAD", help="a name or a file")
     run.add_argument(
-        "--clients", metavar="ID,...", help="default: all that are installed; ID#2 takes part twice"
+        "--clients",
+        metavar="ID,...",
+        help="default: all that are installed; ID#2 takes part once more, ID+10%% is made dearer",
     )
     run.add_argument(
         "--server", default="origin", metavar="KIND", help="origin, minio, versitygw or a URL"
@@ -135,6 +137,12 @@ def _looking(commands: argparse._SubParsersAction) -> None:
             side, metavar=side.upper(), help="a record, a client, or RECORD:CLIENT"
         )
     compare.add_argument("--record", type=Path, metavar="DIR", help="where the clients are")
+    compare.add_argument(
+        "--each",
+        type=_positive,
+        metavar="N",
+        help="compare every N blocks by themselves: how often a difference is seen",
+    )
     compare.set_defaults(run=looking.compare)
 
     verify = commands.add_parser("verify", help="recompute summaries from samples")

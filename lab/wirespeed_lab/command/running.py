@@ -24,7 +24,7 @@ from ..sessions import (
     compile_cells,
 )
 from . import tables
-from .choosing import Refused, entries
+from .choosing import Refused, client_of, entries
 
 EXIT = {"complete": 0, "stopped": 1, "interrupted": 130}
 #: Seconds of looking at the machine before anything is measured.
@@ -103,9 +103,7 @@ def _resumed(args: argparse.Namespace) -> tuple[Record, list[Entry], list[Cell],
     registry = clients.registry()
     taking_part = []
     for said in plan["clients"]:
-        client = registry.get(said["id"])
-        if client is None:
-            raise Refused(f"{said['id']} of this record is no client of this lab any more")
+        client = client_of(said["client"], registry)
         if reason := client.missing():
             raise Refused(f"{said['id']} of this record can't be run: {reason}")
         taking_part.append(Entry(said["client"], client))

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..records import metrics
-from ..records.comparing import Comparison
+from ..records.comparing import Comparison, Repeated
 from ..records.metrics import BY_NAME
 from ..records.summary import FEWEST_PAIRS
 
@@ -183,5 +183,18 @@ def print_comparisons(console: Console, found: Sequence[Comparison], independent
             Text(
                 "Rounds of different records are not paired: what the machine did differently "
                 "between the two is in these ratios."
+            )
+        )
+
+
+def print_repeated(console: Console, found: Sequence[Repeated]) -> None:
+    """How often the same comparison finds a difference."""
+    for line in found:
+        metric = BY_NAME[line.metric]
+        console.print(
+            Text(
+                f"{line.cell}, {metric.title} {metric.unit}: {line.equal} of "
+                f"{len(line.estimates)} intervals include 1; median ratio {line.median:.3f}, "
+                f"median half-width {line.half_width:.1%}"
             )
         )

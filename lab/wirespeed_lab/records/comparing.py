@@ -63,6 +63,55 @@ def within(record: Record, a: str, b: str) -> list[Comparison]:
     return found
 
 
+@dataclasses.dataclass(frozen=True)
+class Repeated:
+    """The same comparison many times over: ``estimates`` of as many blocks each."""
+
+    cell: str
+    metric: str
+    estimates: tuple[stats.Estimate, ...]
+
+    @property
+    def equal(self) -> int:
+        """Intervals that include 1."""
+        return sum(estimate.low <= 1 <= estimate.high for estimate in self.estimates)
+
+    @property
+    def half_width(self) -> float:
+        """Median half-width of the intervals."""
+        return statistics.median(estimate.half_width for estimate in self.estimates)
+
+    @property
+    def median(self) -> float:
+        """Median of the ratios."""
+        return statistics.median(estimate.median for estimate in self.estimates)
+
+
+def repeatedly(record: Record, a: str, b: str, each: int) -> list[Repeated]:
+    """Two clients of one record, compared over every ``each`` blocks by themselves. What is left
+    at the end and is fewer is left out. With a client against itself this says how far an
+    interval can be believed."""
+    rounds = rounds_of(record.plan, record.lines())
+    found = []
+    for cell in record.plan["cells"]:
+        one, other = rounds.get((cell["id"], a), {}), rounds.get((cell["id"], b), {})
+        both = [block for block in one if block in other]
+        groups = [both[n : n + each] for n in range(0, len(both) - each + 1, each)]
+        for metric in _costs(cell) if groups else ():
+            pairs = [
+                paired({n: one[n] for n in group}, {n: other[n] for n in group}, metric)
+                for group in groups
+            ]
+            estimates = [
+                stats.Estimate(pair["median"], pair["low"], pair["high"], pair["count"])
+                for pair in pairs
+                if pair
+            ]
+            if estimates:
+                found.append(Repeated(cell["id"], metric, tuple(estimates)))
+    return found
+
+
 def between(
     a: Record, b: Record, clients: Sequence[tuple[str, str]] | None = None
 ) -> list[Comparison]:

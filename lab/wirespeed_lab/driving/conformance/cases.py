@@ -54,13 +54,23 @@ class Passed:
 Result = Passed | list[str]
 
 
-def _works(make: Callable[[], Plan], **store: object) -> Callable[[Subject], Result]:
-    """A case of a plan that is done in three rounds, two of them verified."""
+def _works(
+    make: Callable[[], Plan], any_sink: bool = True, **store: object
+) -> Callable[[Subject], Result]:
+    """A case of a plan that is done in three rounds, two of them verified; with ``any_sink`` to
+    whatever sink the driver has."""
 
     def case(subject: Subject) -> Result:
-        plan = make()
+        plan = _sunk(subject, make()) if any_sink else make()
         reason = refusal(subject.description, plan)
-        return Passed(reason) if reason else _done(subject, plan, **store)  # type: ignore[arg-type]
+        if reason:
+            return Passed(reason)
+        try:
+            return _done(subject, plan, **store)  # type: ignore[arg-type]
+        except Skipped as skipped:
+            if any(item.range for item in plan.work):
+                return Passed(str(skipped))  # no description says whether it has ranges
+            raise
 
     return case
 
@@ -113,6 +123,14 @@ def _round(subject, plan, store, line, driver, number, verify, preset) -> list[s
     return faults
 
 
+def _sunk(subject: Subject, plan: Plan) -> Plan:
+    """The plan with a sink that the driver has."""
+    sinks = subject.description.sinks
+    if plan.operation != "get" or not sinks or plan.sink in sinks:
+        return plan
+    return dataclasses.replace(plan, sink=sinks[0])
+
+
 def cannot(subject: Subject) -> Result:
     """What it does not claim to do it skips, with the exit code for that."""
     lacking = [sink for sink in SINKS if sink not in subject.description.sinks]
@@ -163,7 +181,7 @@ def bad_plans(subject: Subject) -> Result:
 
 def failing_items(subject: Subject) -> Result:
     """An item that cannot be had is a sample with an error; the others are done."""
-    plan = small.with_one_missing()
+    plan = _sunk(subject, small.with_one_missing())
     reason = refusal(subject.description, plan)
     if reason:
         return Passed(reason)
@@ -282,18 +300,18 @@ def _difference(before: dict[str, int], after: dict[str, int]) -> dict[str, int]
 
 
 CASES: dict[str, Callable[[Subject], Result]] = {
-    "get discard": _works(lambda: small.objects("get", sink="discard")),
-    "get memory": _works(lambda: small.objects("get", sink="memory")),
-    "get stream": _works(lambda: small.objects("get", sink="stream")),
-    "get file": _works(lambda: small.objects("get", sink="file")),
+    "get discard": _works(lambda: small.objects("get", sink="discard"), False),
+    "get memory": _works(lambda: small.objects("get", sink="memory"), False),
+    "get stream": _works(lambda: small.objects("get", sink="stream"), False),
+    "get file": _works(lambda: small.objects("get", sink="file"), False),
     "get ranges": _works(lambda: small.ranges()),
     "get, the client's defaults": _works(lambda: small.objects("get", concurrency=None)),
     "get over TLS": _works(lambda: small.objects("get", tls=True), tls=True),
     "get with a listing": _works(lambda: small.listed()),
     "get with checksums": _works(lambda: small.objects("get", checksums=True)),
     "get without checksums": _works(lambda: small.objects("get", checksums=False)),
-    "get in parts": _works(lambda: small.parts("get", "memory")),
-    "get in parts to a file": _works(lambda: small.parts("get", "file")),
+    "get in parts": _works(lambda: small.parts("get", "memory"), False),
+    "get in parts to a file": _works(lambda: small.parts("get", "file"), False),
     "put": _works(lambda: small.objects("put")),
     "put from files": _works(lambda: small.objects("put", source="file")),
     "put with checksums": _works(lambda: small.objects("put", checksums=True)),

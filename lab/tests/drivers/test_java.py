@@ -1,0 +1,39 @@
+"""The drivers in Java keep the protocol."""
+
+import json
+import shutil
+import subprocess
+
+import products
+import pytest
+
+NAMES = ["java-crt", "java-tm-100", "java-tm-250", "java-bytes", "java-direct"]
+
+
+@pytest.fixture(scope="module")
+def jar():
+    if not shutil.which("java"):
+        pytest.skip("there is no java")
+    return products.built("java/drivers.jar", "mvn package in lab/drivers/java")
+
+
+# The transfer manager's two concurrencies are one driver, and a JVM takes seconds.
+@pytest.mark.parametrize("name", ["java-crt", "java-tm-100", "java-bytes", "java-direct"])
+def test_a_driver_in_java_conforms(jar, name):
+    products.conforms("java", "-jar", jar, name)
+
+
+def test_the_jar_names_the_versions_that_it_was_built_with(jar):
+    command = ["java", "-jar", jar, "java-tm-250", "describe"]
+    said = json.loads(subprocess.check_output(command, timeout=60))
+    pinned = (products.places.DRIVERS / "java" / "pom.xml").read_text()
+    assert said["name"] == "java-tm-250"
+    assert f"<version>{said['version']}</version>" in pinned
+    assert f"<version>{said['components']['aws-crt']}</version>" in pinned
+
+
+def test_an_unknown_client_is_refused_by_name(jar):
+    command = ["java", "-jar", jar, "java-none", "describe"]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 2
+    assert all(name in refused.stderr for name in NAMES)

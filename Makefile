@@ -279,7 +279,7 @@ check-types: extension
 .PHONY: check-prose
 check-prose: .venv/.stamp
 	$(VENV)/bin/typos
-	$(VENV)/bin/shellcheck --external-sources .ci/run tools/*.sh
+	$(VENV)/bin/shellcheck --external-sources .ci/run tools/*.sh lab/wirespeed-lab lab/drivers/c/*.sh
 
 .PHONY: check-deny
 check-deny: .tools/bin/cargo-deny | need-rust

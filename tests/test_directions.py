@@ -97,5 +97,12 @@ def test_a_client_inside_the_lab_is_found(line):
     assert len(list(directions.lab("lab/a.py", line))) == 1
 
 
+@pytest.mark.parametrize(("room", "wrong"), [("stores", 0), ("cloud", 0), ("sessions", 1)])
+def test_what_measures_nothing_may_import_boto3(room, wrong):
+    name = f"lab/wirespeed_lab/{room}/a.py"
+    assert len(list(directions.lab(name, "import boto3.s3.transfer"))) == wrong
+    assert len(list(directions.lab(name, "import wirespeed"))) == 1
+
+
 def test_the_lab_may_import_itself():
     assert list(directions.lab("a.py", "import wirespeed_lab.demo\nfrom . import boto3")) == []

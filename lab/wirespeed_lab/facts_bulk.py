@@ -1,5 +1,5 @@
 """What of the bulk rows is no ratio of rounds: a parallel listing beside a serial one when every
-page takes 60 ms, the memory of a listing of ten times as many keys, and a `sync` that finds
+page takes 60 ms, the memory of a listing of ten million keys, and a `sync` that finds
 nothing to do.
 """
 
@@ -21,8 +21,9 @@ REPEATS = 3
 FASTER, REQUESTS = 30, 1.2
 #: Pages of a serial listing of FLAT_COUNT keys.
 PAGES = FLAT_COUNT // 1000
-#: How much more a listing of ten times the keys may hold.
-FLAT_MEMORY = 8 * MIB
+#: What a listing may hold however many keys there are: in order the engine reads 128 MiB ahead at
+#: most; in no order each of up to 128 listers holds a page.
+LISTED = {"ls": 160 * MIB, "du": 64 * MIB}
 #: `sync` over the time of listing both sides, and its peak.
 SYNC_TIME, SYNC_MEMORY = 2.0, 300 * MIB
 SECONDS = 600
@@ -84,27 +85,24 @@ def latency(site: Site, cpu: int) -> dict:
 
 
 def memory(site: Site, cpu: int) -> dict:
-    """The peak of a listing of ten times the keys, over that of the fewer: the highest of some runs
-    of each, since how many pages lie in memory at once is chance."""
+    """The peaks of listings of a million and of ten million keys, in order and in no order: the
+    highest of some runs, since how many pages lie in memory at once is chance."""
     record = _part("bulk-list-memory", "peak memory of listings")
-    for what in ("ls", "du"):
+    for what, bound in LISTED.items():
         arguments = ("ls", "--recursive") if what == "ls" else ("du",)
-        try:
-            few, many = (
-                [
+        for prefix, count in ((FLAT, FLAT_COUNT), (HUGE, HUGE_COUNT)):
+            try:
+                runs = [
                     _run(site, cpu, *arguments, f"s3://{BUCKET}/{prefix}", lines=what == "ls")
                     for _ in range(REPEATS)
                 ]
-                for prefix in (FLAT, HUGE)
-            )
-        except CommandFailed as failure:
-            record["failures"][what] = str(failure)
-            continue
-        of_few, of_many = (max(run["peak_rss_bytes"] for run in runs) for runs in (few, many))
-        grown = (of_many - of_few) / MIB
-        title = f"{what}: {HUGE_COUNT:,} keys over {FLAT_COUNT:,}"
-        runs = [_without_output(run) for run in few + many]
-        record["facts"].append(_fact(title, "MiB more", grown, FLAT_MEMORY / MIB, runs=runs))
+            except CommandFailed as failure:
+                record["failures"][what] = str(failure)
+                break
+            peak = max(run["peak_rss_bytes"] for run in runs) / MIB
+            more = {"runs": [_without_output(run) for run in runs]}
+            title = f"{what}: {count:,} keys"
+            record["facts"].append(_fact(title, "MiB", peak, bound / MIB, **more))
     return record
 
 

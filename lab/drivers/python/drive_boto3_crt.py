@@ -8,6 +8,7 @@ object gets the body in order; a download to a file has a temporary name first, 
 from __future__ import annotations
 
 import io
+import threading
 
 import botocore.session
 import botocore_client
@@ -16,6 +17,22 @@ import lab_protocol
 from botocore.config import Config
 from lab_protocol import Operation, Plan, version
 from s3transfer.crt import BotocoreCRTRequestSerializer, CRTTransferManager
+from s3transfer.subscribers import BaseSubscriber
+
+
+class Ended(BaseSubscriber):
+    """Tells of a transfer's end. Its result is there before a file has its name."""
+
+    def __init__(self):
+        self._event = threading.Event()
+
+    def on_done(self, future, **_) -> None:
+        self._event.set()
+
+    def wait(self, future) -> None:
+        """Raises what the transfer failed with."""
+        self._event.wait()
+        future.result()
 
 
 class Body:
@@ -45,20 +62,26 @@ class Boto3Crt:
         self._manager = CRTTransferManager(crt_client.made(plan), serializer)
 
     def get(self, operation: Operation) -> None:
-        where = (self._plan.bucket, operation.key)
         if self._plan.files:
-            self._manager.download(*where, operation.path).result()
+            self._download(operation, operation.path)
             operation.wrote()
         elif self._plan.sink == "memory":
             whole = io.BytesIO()
-            self._manager.download(*where, whole).result()
+            self._download(operation, whole)
             operation.whole(whole.getbuffer())
         else:
-            self._manager.download(*where, Body(operation)).result()
+            self._download(operation, Body(operation))
+
+    def _download(self, operation: Operation, to) -> None:
+        ended = Ended()
+        where = (self._plan.bucket, operation.key)
+        ended.wait(self._manager.download(*where, to, subscribers=[ended]))
 
     def put(self, operation: Operation) -> None:
         source = operation.path if self._plan.files else io.BytesIO(self._body(operation))
-        self._manager.upload(source, self._plan.bucket, operation.key).result()
+        ended = Ended()
+        to = (self._plan.bucket, operation.key)
+        ended.wait(self._manager.upload(source, *to, subscribers=[ended]))
         operation.sent()
 
     def _body(self, operation: Operation) -> bytes:

@@ -4,8 +4,9 @@ import json
 import shutil
 import subprocess
 
-import products
 import pytest
+from wirespeed_lab import places
+from wirespeed_lab.driving.conformance import conform
 
 NAMES = ["java-crt", "java-tm-100", "java-tm-250", "java-bytes", "java-direct"]
 
@@ -14,19 +15,22 @@ NAMES = ["java-crt", "java-tm-100", "java-tm-250", "java-bytes", "java-direct"]
 def jar():
     if not shutil.which("java"):
         pytest.skip("there is no java")
-    return products.built("java/drivers.jar", "mvn package in lab/drivers/java")
+    path = places.REPOSITORY / ".tools" / "lab" / "java" / "drivers.jar"
+    if not path.is_file():
+        pytest.skip("drivers.jar is not built: mvn package in lab/drivers/java")
+    return path
 
 
 # The transfer manager's two concurrencies are one driver, and a JVM takes seconds.
 @pytest.mark.parametrize("name", ["java-crt", "java-tm-100", "java-bytes", "java-direct"])
 def test_a_driver_in_java_conforms(jar, name):
-    products.conforms("java", "-jar", jar, name)
+    assert conform(["java", "-jar", str(jar), name]).failures == []
 
 
 def test_the_jar_names_the_versions_that_it_was_built_with(jar):
     command = ["java", "-jar", jar, "java-tm-250", "describe"]
     said = json.loads(subprocess.check_output(command, timeout=60))
-    pinned = (products.places.DRIVERS / "java" / "pom.xml").read_text()
+    pinned = (places.DRIVERS / "java" / "pom.xml").read_text()
     assert said["name"] == "java-tm-250"
     assert f"<version>{said['version']}</version>" in pinned
     assert f"<version>{said['components']['aws-crt']}</version>" in pinned

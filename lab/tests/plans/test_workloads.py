@@ -97,7 +97,7 @@ def test_unscaled_they_are_as_large_as_they_were_published(name, objects, size):
         ("count = 10", "count = 10\nkeys = 3", "[objects]: there is no field 'keys'"),
         ("count = 10", "", "[objects]: count is missing"),
         ("count = 10", "count = 99_999_999_999", "[objects]: count is 99999999999, and must be"),
-        ("[objects]", "[bodies]", "there must be exactly one of [objects], [object]"),
+        ("[objects]", "[things]", "there must be exactly one of [objects], [object]"),
         ("[objects]", "[object]\nkey='a'\nsize=1\n[objects]", "is [objects] and [object]"),
         ("[objects]", "[sweep]\nsize = []\n[objects]", "[sweep]: size is [], and must be a list"),
         ("[objects]", "[sweep]\nspeed = [1]\n[objects]", "[sweep]: there is no field 'speed'"),

@@ -226,7 +226,7 @@ def _impossible(name: str, cell: dict, qualified: dict[str, dict[int, _Round]]) 
     metric = "bytes_per_s" if cell["bytes"] else "objects_per_s"
     reached = max(_values(qualified[cell["limit"]], metric).values(), default=None)
     values = list(_values(qualified[name], metric).values())
-    if not values or reached is None or statistics.median(values) <= reached:
+    if len(values) < FEWEST_PAIRS or reached is None or statistics.median(values) <= reached:
         return []
     return [f"{metric} {statistics.median(values):.4g}, above the limit's best {reached:.4g}"]
 

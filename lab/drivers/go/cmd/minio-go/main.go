@@ -33,27 +33,26 @@ func main() {
 		Operations: []string{"get", "put", "list"},
 		Sinks:      []string{"discard", "memory", "stream", "file"},
 		Sources:    []string{"memory", "file"},
-		// Checksums are of uploads alone: it checks no download against one.
-		Settings: []string{"concurrency", "part_size", "checksums", "listing"},
-		TLS:      true,
+		Settings:   []string{"concurrency", "part_size", "checksums", "listing"},
+		TLS:        true,
 	}, open)
 }
 
 type driver struct {
-	plan    protocol.Plan
-	core    *minio.Core
-	lanes   []int
-	part    int64
-	buffers sync.Pool
+	plan  protocol.Plan
+	core  *minio.Core
+	lanes []int
+	part  int64
+	// Of a download it checks whole objects in one request, where the store tells their checksums.
+	checksums bool
+	buffers   sync.Pool
 }
 
 func open(plan protocol.Plan) (*protocol.Transfers, error) {
 	driver := &driver{plan: plan}
 	driver.buffers.New = func() any { return make([]byte, bufferBytes) }
 	checksums := protocol.Or(plan.Checksums, false)
-	if checksums && plan.Operation != "put" {
-		return nil, protocol.Skip("minio-go checks no download against a checksum")
-	}
+	driver.checksums = checksums
 	lanes, total := plan.Lanes(defaultThreads)
 	driver.lanes = lanes
 	effective := map[string]any{"concurrency": total, "part_size": nil, "checksums": checksums}
@@ -154,6 +153,7 @@ func (driver *driver) request(item protocol.Item, from, end, at int64, into *pro
 func (driver *driver) receive(
 	item protocol.Item, options minio.GetObjectOptions, at, size int64, into *protocol.Sink,
 ) (int64, error) {
+	options.Checksum = driver.checksums
 	body, _, _, err := driver.core.GetObject(context.Background(), driver.plan.Bucket, item.Key, options)
 	if err != nil {
 		return 0, err

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crc32fast::Hasher;
 
+use crate::found::Found;
 use crate::plan::{Item, Plan};
 use crate::round::now;
 
@@ -21,12 +22,14 @@ pub struct Call<'a> {
     pub(crate) bytes: u64,
     pub(crate) keys: u64,
     pub(crate) digest: Option<Hasher>,
+    /// Where the keys are items to be got.
+    pub(crate) found: Option<&'a Found>,
 }
 
 impl<'a> Call<'a> {
     pub(crate) fn new(plan: &'a Plan, n: usize, item: &'a Item, verify: bool) -> Call<'a> {
         let digest = verify.then(Hasher::new);
-        Call { plan, item, verify, n, first_ns: 0, bytes: 0, keys: 0, digest }
+        Call { plan, item, verify, n, first_ns: 0, bytes: 0, keys: 0, digest, found: None }
     }
 
     /// The next bytes of the object, in order.
@@ -67,6 +70,11 @@ impl<'a> Call<'a> {
                 digest.update(b"\n");
             }
             digest.update(key.as_bytes());
+        }
+        if let Some(found) = self.found
+            && self.plan.work.get(found.count()).is_some_and(|item| item.key == key)
+        {
+            found.another();
         }
         self.keys += 1;
     }

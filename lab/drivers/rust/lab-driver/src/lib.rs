@@ -3,6 +3,7 @@
 
 mod body;
 mod call;
+mod found;
 mod plan;
 pub mod ranges;
 mod round;

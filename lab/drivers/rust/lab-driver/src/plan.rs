@@ -70,6 +70,11 @@ pub struct Item {
 }
 
 impl Item {
+    /// The list of a prefix.
+    pub(crate) fn listed(prefix: String) -> Item {
+        Item { key: String::new(), size: 0, range: None, prefix }
+    }
+
     /// The part of the object to read; `None` for all of it.
     pub fn range(&self) -> Option<Range<u64>> {
         self.range.map(|(from, to)| from..to)
@@ -113,6 +118,8 @@ pub struct Plan {
     pub ca_file: Option<PathBuf>,
     /// Where a file sink's files go, and a file source's lie.
     pub folder: Option<PathBuf>,
+    /// The prefix to list within a round that gets what is found there.
+    pub listing: Option<String>,
     /// The items, in order.
     pub work: Vec<Item>,
 }
@@ -153,9 +160,6 @@ impl Plan {
         let version = value["version"].as_u64().context("the plan has no version")?;
         ensure!(version == VERSION, "the plan is of version {version}; this driver understands {VERSION}");
         let line: Line = serde_json::from_value(value).context("the plan is malformed")?;
-        if line.listing.is_some() {
-            bail!(Skip::new(format!("{} does not list what it gets", about.name)));
-        }
         let operation = line.operation;
         let sink = line.sink.filter(|_| operation == Operation::Get).unwrap_or(Sink::Discard);
         let source = line.source.filter(|_| operation == Operation::Put).unwrap_or(Source::Memory);
@@ -172,6 +176,7 @@ impl Plan {
             path_style: line.path_style,
             ca_file: line.ca_file,
             folder: line.folder,
+            listing: line.listing,
             work: line.work,
         };
         plan.check(about)?;
@@ -182,6 +187,7 @@ impl Plan {
         ensure!(!self.work.is_empty(), "the plan has no work");
         ensure!(self.concurrency != Some(0) && self.part_size != Some(0), "concurrency and part_size are at least 1");
         let needs_folder = self.sink == Sink::File || self.source == Source::File;
+        ensure!(self.listing.is_none() || self.operation == Operation::Get, "only what is got can be listed before");
         ensure!(!needs_folder || self.folder.is_some(), "the plan moves files and names no folder");
         for (n, item) in self.work.iter().enumerate() {
             ensure!(item.key.is_empty() == (self.operation == Operation::List), "item {n} of the plan has no key");
@@ -205,6 +211,9 @@ impl Plan {
         }
         if self.endpoint.starts_with("https:") && !about.tls {
             lacks("https here")?;
+        }
+        if self.listing.is_some() && !about.settings.contains(&"listing") {
+            lacks("listing of what it gets")?;
         }
         if self.checksums == Some(true) && !about.settings.contains(&"checksums") {
             lacks("setting for checksums")?;

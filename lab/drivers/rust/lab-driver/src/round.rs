@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use bytes::Bytes;
 use crc32fast::Hasher;
 use futures::future::join_all;
@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 
 use crate::Client;
 use crate::call::Call;
-use crate::plan::{Operation, Plan, Sink, Source};
+use crate::found::Found;
+use crate::plan::{Item, Operation, Plan, Sink, Source};
 
 /// Nanoseconds of the machine's monotonic clock.
 pub(crate) fn now() -> u64 {
@@ -47,6 +48,7 @@ pub(crate) struct Round<C> {
     number: u64,
     verify: bool,
     next: AtomicUsize,
+    found: Found,
     slots: Vec<Slot>,
     aside: Mutex<Aside>,
 }
@@ -60,23 +62,46 @@ impl<C: Client> Round<C> {
         verify: bool,
     ) -> Arc<Round<C>> {
         let slots = plan.work.iter().map(|_| Slot::default()).collect();
-        let aside = Mutex::default();
-        Arc::new(Round { client, plan, body, number, verify, next: AtomicUsize::new(0), slots, aside })
+        let found = Found::new(plan.work.len(), plan.listing.is_some());
+        let (next, aside) = (AtomicUsize::new(0), Mutex::default());
+        Arc::new(Round { client, plan, body, number, verify, next, found, slots, aside })
     }
 
     /// Does all the work once; when it began and when it ended.
     pub(crate) async fn run(self: &Arc<Self>) -> (u64, u64) {
         let workers = self.client.in_flight().clamp(1, self.plan.work.len());
         let start = now();
+        let lister = self.plan.listing.is_some().then(|| tokio::spawn(Arc::clone(self).find(workers)));
         let workers = (0..workers).map(|worker| tokio::spawn(Arc::clone(self).work(worker)));
-        join_all(workers).await;
-        (start, now())
+        join_all(lister.into_iter().chain(workers)).await;
+        let end = now();
+        for n in self.found.count()..self.plan.work.len() {
+            self.slots[n].start_ns.store(end, Relaxed);
+            self.slots[n].end_ns.store(end, Relaxed);
+            self.put_aside(n, None, Err(anyhow!("the listing did not name it in its turn")));
+        }
+        (start, end)
+    }
+
+    /// Lists what `workers` then get.
+    async fn find(self: Arc<Self>, workers: usize) {
+        let prefix = Item::listed(self.plan.listing.clone().unwrap_or_default());
+        let mut call = Call::new(&self.plan, 0, &prefix, false);
+        call.found = Some(&self.found);
+        if let Err(error) = self.client.list(&mut call).await {
+            eprintln!("{}: the listing failed: {error:#}", C::ABOUT.name);
+        }
+        self.found.all_for(workers);
     }
 
     async fn work(self: Arc<Self>, worker: usize) {
         loop {
+            self.found.turn().await;
             let n = self.next.fetch_add(1, Relaxed);
-            let (Some(item), Some(slot)) = (self.plan.work.get(n), self.slots.get(n)) else { return };
+            if n >= self.found.count() {
+                return;
+            }
+            let (item, slot) = (&self.plan.work[n], &self.slots[n]);
             let mut call = Call::new(&self.plan, n, item, self.verify);
             let start = now();
             let done = match self.plan.operation {

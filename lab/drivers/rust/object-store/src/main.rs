@@ -49,7 +49,7 @@ impl Client for Driver {
         operations: &[Operation::Get, Operation::Put, Operation::List],
         sinks: &[Sink::Discard, Sink::Memory, Sink::Stream, Sink::File],
         sources: &[Source::Memory],
-        settings: &["concurrency", "part_size"],
+        settings: &["concurrency", "part_size", "listing"],
         tls: true,
         notes: &[
             "the driver makes the parts of one large object",
@@ -59,7 +59,8 @@ impl Client for Driver {
     };
 
     fn open(plan: &Arc<Plan>) -> Result<Driver> {
-        if plan.work.iter().any(|item| !item.prefix.is_empty() && !item.prefix.ends_with('/')) {
+        let mut prefixes = plan.work.iter().map(|item| item.prefix.as_str()).chain(plan.listing.as_deref());
+        if prefixes.any(|prefix| !prefix.is_empty() && !prefix.ends_with('/')) {
             bail!(Skip::new("object_store lists only prefixes that end in a slash"));
         }
         let mut options = ClientOptions::new().with_allow_http(true);
@@ -104,7 +105,7 @@ impl Client for Driver {
                 let ends =
                     (0..body.len()).step_by(part as usize).map(|from| from..body.len().min(from + part as usize));
                 let parts: Vec<_> = ends.map(|range| upload.put_part(body.slice(range).into())).collect();
-                let mut sent = stream::iter(parts).map(tokio::spawn).buffer_unordered(self.plan.in_flight());
+                let mut sent = stream::iter(parts).map(|part| tokio::spawn(part)).buffer_unordered(self.plan.in_flight());
                 while let Some(part) = sent.next().await {
                     part??;
                 }

@@ -39,7 +39,7 @@ impl Client for Driver {
         operations: &[Operation::Get, Operation::Put, Operation::List],
         sinks: &[Sink::Discard, Sink::Memory, Sink::Stream, Sink::File],
         sources: &[Source::Memory],
-        settings: &["concurrency", "part_size"],
+        settings: &["concurrency", "part_size", "listing"],
         tls: true,
         notes: &["the driver writes the files", "no layers: nothing is tried again"],
     };

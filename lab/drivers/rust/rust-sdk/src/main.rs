@@ -28,7 +28,7 @@ impl Client for Driver {
         operations: &[Operation::Get, Operation::Put, Operation::List],
         sinks: &[Sink::Discard, Sink::Memory, Sink::Stream, Sink::File],
         sources: &[Source::Memory, Source::File],
-        settings: &["concurrency", "part_size", "checksums"],
+        settings: &["concurrency", "part_size", "checksums", "listing"],
         tls: true,
         notes: &["the driver makes the parts of one large object", "the driver writes the files"],
     };

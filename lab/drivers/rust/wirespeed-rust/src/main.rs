@@ -37,7 +37,7 @@ impl Client for Driver {
         operations: &[Operation::Get, Operation::Put, Operation::List],
         sinks: &[Sink::Discard, Sink::Memory, Sink::Stream, Sink::File],
         sources: &[Source::Memory, Source::File],
-        settings: &["concurrency", "part_size", "checksums"],
+        settings: &["concurrency", "part_size", "checksums", "listing"],
         tls: true,
         notes: &["a round that verifies a discard reads a stream", "a list of concurrency 1 is serial"],
     };

@@ -32,7 +32,7 @@ impl Client for Driver {
         operations: &[Operation::Get, Operation::Put, Operation::List],
         sinks: &[Sink::Discard, Sink::Memory, Sink::Stream, Sink::File],
         sources: &[Source::Memory],
-        settings: &["concurrency", "part_size", "checksums"],
+        settings: &["concurrency", "part_size", "checksums", "listing"],
         tls: true,
         notes: &["built from a description: a HEAD, then ranges of 128 MB in parallel", "serial listing"],
     };

@@ -105,7 +105,8 @@ impl Client for Driver {
                 let ends =
                     (0..body.len()).step_by(part as usize).map(|from| from..body.len().min(from + part as usize));
                 let parts: Vec<_> = ends.map(|range| upload.put_part(body.slice(range).into())).collect();
-                let mut sent = stream::iter(parts).map(|part| tokio::spawn(part)).buffer_unordered(self.plan.in_flight());
+                let mut sent =
+                    stream::iter(parts).map(|part| tokio::spawn(part)).buffer_unordered(self.plan.in_flight());
                 while let Some(part) = sent.next().await {
                     part??;
                 }

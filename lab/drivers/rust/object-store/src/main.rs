@@ -14,6 +14,7 @@ use object_store::path::Path;
 use object_store::{Certificate, ClientOptions, GetOptions, ObjectStore, ObjectStoreExt};
 use protocol::{Get, Workload};
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 /// Version of the object_store crate that Cargo.toml pins.
 const OBJECT_STORE_VERSION: &str = "0.14.2";
@@ -102,12 +103,17 @@ impl Client for Driver {
             }
             Some(part) => {
                 let mut upload = self.store.0.put_multipart(&path).await?;
-                let ends =
-                    (0..body.len()).step_by(part as usize).map(|from| from..body.len().min(from + part as usize));
-                let parts: Vec<_> = ends.map(|range| upload.put_part(body.slice(range).into())).collect();
-                let mut sent =
-                    stream::iter(parts).map(|part| tokio::spawn(part)).buffer_unordered(self.plan.in_flight());
-                while let Some(part) = sent.next().await {
+                let mut sent = JoinSet::new();
+                for from in (0..body.len()).step_by(part as usize) {
+                    if sent.len() == self.plan.in_flight()
+                        && let Some(part) = sent.join_next().await
+                    {
+                        part??;
+                    }
+                    let end = body.len().min(from + part as usize);
+                    sent.spawn(upload.put_part(body.slice(from..end).into()));
+                }
+                while let Some(part) = sent.join_next().await {
                     part??;
                 }
                 upload.complete().await?;

@@ -202,7 +202,7 @@ static void rounds(void) {
 }
 
 static void describe(void) {
-    puts("{\"type\":\"describe\",\"protocol\":1,\"name\":\"crt-c\",\"client\":\"aws-c-s3\",\"version\":\"" AWS_C_S3_VERSION
+    puts("{\"type\":\"describe\",\"protocol\":1,\"name\":\"crt-c\",\"client\":\"aws-c-s3\",\"version\":\"of awscrt " AWSCRT_VERSION
          "\",\"language\":\"c\",\"components\":{\"awscrt (source distribution)\":\"" AWSCRT_VERSION
          "\"},\"operations\":[\"get\",\"put\"],\"sinks\":[\"discard\",\"memory\",\"stream\",\"file\"],"
          "\"sources\":[\"memory\",\"file\"],\"settings\":[\"concurrency\",\"part_size\",\"checksums\"],\"tls\":true}");

@@ -39,6 +39,11 @@ func open(plan protocol.Plan) (*protocol.Transfers, error) {
 			return nil, err
 		}
 	}
+	// What has a range of its own is one request to it, whatever the part size.
+	var parts any = part
+	if plan.Operation == "get" && plan.Work[0].Range != nil {
+		parts = nil
+	}
 	downloader := manager.NewDownloader(client, func(options *manager.Downloader) { options.PartSize = part })
 	uploader := manager.NewUploader(client, func(options *manager.Uploader) {
 		options.PartSize = max(part, manager.MinUploadPartSize)
@@ -46,7 +51,7 @@ func open(plan protocol.Plan) (*protocol.Transfers, error) {
 	return &protocol.Transfers{
 		Lanes: len(lanes),
 		Effective: map[string]any{
-			"concurrency": total, "part_size": part, "checksums": protocol.Or(plan.Checksums, true),
+			"concurrency": total, "part_size": parts, "checksums": protocol.Or(plan.Checksums, true),
 		},
 		Get: func(lane int, item protocol.Item, into *protocol.Sink) (int64, error) {
 			return downloader.Download(context.Background(), into, awssdk.Object(plan, item),

@@ -82,6 +82,9 @@ final class Plan {
         if (endpoint == null || bucket == null || operation == null) {
             throw new Bad("the plan names no endpoint, no bucket or no operation");
         }
+        if (!endpoint.matches("https?://[^/]+/?")) {
+            throw new Bad("the plan's endpoint is no http://HOST:PORT or https://HOST:PORT");
+        }
         if (work == null || work.isEmpty()) {
             throw new Bad("the plan has no work");
         }

@@ -41,6 +41,8 @@ NEWER     := .tools/newer
 THREADED  := .tools/python3.13t
 TORCH     := .tools/torch
 OTHERS    := $(NEWER) $(THREADED) $(TORCH)
+# Drivers of the lab's clients that its tests start; one in Java where it can be built.
+MATRIX    := minio-go $(if $(shell command -v mvn),java-direct)
 # Features that change how the engine is built, each tested in its own pass.
 PORTABLE  := $(shell grep -qs '^portable *=' engine/Cargo.toml && echo yes)
 
@@ -183,6 +185,13 @@ environments: .venv/.stamp | need-rust
 lab-setup: .venv/.stamp ## make what the lab's clients need: CLIENTS="boto3-get s5cmd", or all of them
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.clients $(CLIENTS)
 
+# A driver in each language for the tests; those in Python and C need no more than the tests themselves. What is built
+# without optimisation is not what the lab measures, and lies elsewhere.
+.PHONY: lab-matrix
+lab-matrix: .venv/.stamp | need-rust
+	cd lab/drivers/rust && env -u CARGO_TARGET_DIR cargo build --locked --bin wirespeed-rust
+	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.clients $(MATRIX)
+
 # AWS CLI 2, for the rows of whole commands; where it can't be had, the reason is printed and its turns are left out.
 .PHONY: awscli
 awscli: .tools/awscli/.stamp
@@ -203,7 +212,7 @@ ifeq ($(PORTABLE),yes)
 endif
 
 .PHONY: test-python
-test-python: .venv/.stamp $(GO_BINS) | need-rust
+test-python: .venv/.stamp $(GO_BINS) lab-matrix | need-rust
 	cargo build --locked --bins
 	PYTHONPATH=lab $(PYTHON) -m pytest $(TEST_DIRS)
 

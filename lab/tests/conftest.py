@@ -1,8 +1,20 @@
-"""Rows of a record as a measurement would leave them."""
+"""The server that tests are given, and rows of a record as a measurement would leave them."""
 
 import pytest
+from wirespeed_lab import places
 
 GIB = 1 << 30
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built_server():
+    """The embedded server as it was built for tests, else as it was built for figures."""
+    built = [places.target() / kind / "wirespeed-origin" for kind in ("debug", "release")]
+    found = [path for path in built if path.is_file()]
+    with pytest.MonkeyPatch.context() as patch:
+        if found:
+            patch.setenv("WIRESPEED_LAB_ORIGIN", str(found[0]))
+        yield
 
 
 def sample(contender, block, core_seconds, first=False, seconds=0.2):

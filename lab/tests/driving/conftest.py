@@ -14,17 +14,6 @@ REFERENCE = Path(__file__).with_name("reference_driver.py")
 PATIENCE = 30
 
 
-@pytest.fixture(scope="session", autouse=True)
-def built_server():
-    """The server as it was built for tests, else as it was built for figures."""
-    built = [places.target() / kind / "wirespeed-origin" for kind in ("debug", "release")]
-    found = [path for path in built if path.is_file()]
-    with pytest.MonkeyPatch.context() as patch:
-        if found:
-            patch.setenv("WIRESPEED_LAB_ORIGIN", str(found[0]))
-        yield
-
-
 class Lab:
     """A server, and what the reference driver says of plans that it is given there."""
 

@@ -130,6 +130,7 @@ def test_what_cannot_be_opened_is_explained(tmp_path, monkeypatch):
     with pytest.raises(BadPreset):
         open_store("origin", cpus=(), preset="nothing")
     monkeypatch.setenv("CARGO_TARGET_DIR", str(tmp_path))
+    monkeypatch.delenv("WIRESPEED_LAB_ORIGIN", raising=False)
     with pytest.raises(StoreFailed, match="make release"):
         open_store("origin", cpus=())
 

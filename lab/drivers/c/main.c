@@ -77,11 +77,12 @@ static uint32_t file_crc(size_t n) {
     return sum;
 }
 
-/* The next item of a lane, if there is one. */
-static void begin(unsigned lane) {
-    pthread_mutex_lock(&all.mutex);
-    size_t n = all.next < all.plan.items ? all.next++ : all.plan.items;
-    pthread_mutex_unlock(&all.mutex);
+/* The next item that nobody has begun, or as many as there are. The mutex is held. */
+static size_t take(void) {
+    return all.next < all.plan.items ? all.next++ : all.plan.items;
+}
+
+static void begin(unsigned lane, size_t n) {
     if (n == all.plan.items)
         return;
     struct transfer *transfer = &all.transfers[n];
@@ -103,11 +104,13 @@ static void done(struct transfer *transfer) {
     if (transfer->memory && transfer->verify)
         transfer->crc = crc(transfer->memory, wanted);
     unsigned lane = transfer->lane;
+    /* In one step: once the last is done another round may begin, whose items are not for this lane to take. */
     pthread_mutex_lock(&all.mutex);
+    size_t n = take();
     all.done++;
     pthread_cond_signal(&all.changed);
     pthread_mutex_unlock(&all.mutex);
-    begin(lane);
+    begin(lane, n);
 }
 
 static void print_text(const char *text) {
@@ -146,10 +149,14 @@ static void print_sample(const struct transfer *made) {
 
 static void play(unsigned long round) {
     int64_t start = now();
-    all.next = all.done = 0;
-    for (unsigned lane = 0; lane < all.lanes; lane++)
-        begin(lane);
     pthread_mutex_lock(&all.mutex);
+    all.next = all.done = 0;
+    for (unsigned lane = 0; lane < all.lanes; lane++) {
+        size_t n = take();
+        pthread_mutex_unlock(&all.mutex);
+        begin(lane, n);
+        pthread_mutex_lock(&all.mutex);
+    }
     while (all.done < all.plan.items)
         pthread_cond_wait(&all.changed, &all.mutex);
     pthread_mutex_unlock(&all.mutex);

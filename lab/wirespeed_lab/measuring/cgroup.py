@@ -19,6 +19,8 @@ from .processes import Cpu
 _number = itertools.count()
 #: Seconds that the kernel may take to see that a group's last process has gone.
 EMPTY_WITHIN_S = 2.0
+#: How often a tree is looked through for processes that are still to be moved.
+LOOKS = 4
 
 
 class NoLeaf(Exception):
@@ -64,14 +66,17 @@ class Leaf:
 
     def adopt(self, root: int) -> None:
         """Moves a process and all that descends from it here. Raises NoLeaf."""
-        for pid in processes.tree(root):
-            try:
-                (self.path / "cgroup.procs").write_text(str(pid))
-            except ProcessLookupError:
-                continue
-            except OSError as error:
-                reason = f"process {pid} can't be moved to {self.path}: {error.strerror}"
-                raise NoLeaf(reason) from None
+        # What one starts between being seen and being moved is not here: it is looked for again.
+        for _ in range(LOOKS):
+            here = set(self.pids())
+            for pid in (pid for pid in processes.tree(root) if pid not in here):
+                try:
+                    (self.path / "cgroup.procs").write_text(str(pid))
+                except ProcessLookupError:
+                    continue
+                except OSError as error:
+                    reason = f"process {pid} can't be moved to {self.path}: {error.strerror}"
+                    raise NoLeaf(reason) from None
 
     def pids(self) -> list[int]:
         return list(map(int, (self.path / "cgroup.procs").read_text().split()))

@@ -66,6 +66,7 @@ impl Service {
         if request.uri().path().starts_with("/-/") {
             return Ok(self.control(request).await.map(|answer| Flying::new(answer, None)));
         }
+        self.shared.counters.used(&self.line.counted);
         let flight = Flight::new(self.counters());
         let response = self.counted(request).await?;
         Ok(response.map(|answer| Flying::new(answer, Some(flight))))

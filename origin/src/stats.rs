@@ -21,6 +21,10 @@ pub(crate) struct Counters {
     accepted: AtomicU64,
     open: AtomicU64,
     open_peak: AtomicU64,
+    /// Connections with a request since the last reset, and how often there was one: each connection notes the reset
+    /// that it was last counted after.
+    used: AtomicU64,
+    resets: AtomicU64,
     in_flight: AtomicU64,
     in_flight_peak: AtomicU64,
     handshakes_full: AtomicU64,
@@ -53,6 +57,8 @@ pub struct Stats {
     pub connections_open: u64,
     /// The most connections that were open at once.
     pub connections_open_peak: u64,
+    /// Connections that a request came on, whenever they were opened.
+    pub connections_used: u64,
     /// Requests in flight now, from a request's head until the last of its answer is given to be sent: a reset leaves
     /// this one as it is. Those to the control endpoints are left out.
     pub requests_in_flight: u64,
@@ -105,6 +111,14 @@ impl Counters {
         up(&self.open, &self.open_peak);
     }
 
+    /// A request came on a connection, which keeps `counted` for as long as it is open.
+    pub(crate) fn used(&self, counted: &AtomicU64) {
+        let now = self.resets.load(Relaxed) + 1;
+        if counted.swap(now, Relaxed) != now {
+            self.used.fetch_add(1, Relaxed);
+        }
+    }
+
     pub(crate) fn closed(&self) {
         self.open.fetch_sub(1, Relaxed);
     }
@@ -144,6 +158,7 @@ impl Counters {
             connections_accepted: self.accepted.load(Relaxed),
             connections_open: self.open.load(Relaxed),
             connections_open_peak: self.open_peak.load(Relaxed),
+            connections_used: self.used.load(Relaxed),
             requests_in_flight: self.in_flight.load(Relaxed),
             requests_in_flight_peak: self.in_flight_peak.load(Relaxed),
             tls_handshakes_full: self.handshakes_full.load(Relaxed),
@@ -161,6 +176,7 @@ impl Counters {
             &self.server_errors,
             &self.throttled,
             &self.accepted,
+            &self.used,
             &self.handshakes_full,
             &self.handshakes_resumed,
             &self.handshakes_failed,
@@ -168,6 +184,7 @@ impl Counters {
         for count in counts.into_iter().chain(&self.requests) {
             count.store(0, Relaxed);
         }
+        self.resets.fetch_add(1, Relaxed);
         // What is open or in flight goes on, and is the most since.
         self.open_peak.store(self.open.load(Relaxed), Relaxed);
         self.in_flight_peak.store(self.in_flight.load(Relaxed), Relaxed);

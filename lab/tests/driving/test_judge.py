@@ -20,7 +20,7 @@ COUNTS = {
     "requests": ITEMS,
     "bytes_out": ITEMS * 1300,
     "requests_in_flight_peak": 3,
-    "connections_open_peak": 3,
+    "connections_used": 3,
 }
 
 
@@ -112,7 +112,7 @@ def test_each_fault_is_told(change, said):
         ({"requests": 11}, "the server saw 11 requests for 12 items"),
         ({"bytes_out": 11_999}, "12000 bytes are claimed, and the server had seen 11999"),
         ({"requests_in_flight_peak": 6}, "the server had 6 requests in flight, and 3 at most"),
-        ({"connections_open_peak": 1}, "3 requests in flight are claimed, and there were 1"),
+        ({"connections_used": 1}, "3 requests in flight are claimed, and there were 1"),
     ],
 )
 def test_the_server_is_believed(counted, said):

@@ -28,9 +28,9 @@ _TOLD = 3
 
 def judge(plan: Plan, round: Round, counts: Mapping[str, int]) -> list[str]:
     """Faults of the round, none where it is sound. ``counts`` is what the server counted from
-    ``go`` to ``done`` (``requests``, ``bytes_in``, ``bytes_out``) and the highest that it saw at
-    once (``requests_in_flight_peak``, ``connections_open_peak``); what it does not say is not
-    judged."""
+    ``go`` to ``done`` (``requests``, ``bytes_in``, ``bytes_out``), the highest that it saw at once
+    and on how many connections (``requests_in_flight_peak``, ``connections_used``); what it does
+    not say is not judged."""
     faults = _items(plan, round)
     if not faults:
         faults += _bytes(plan, round)
@@ -145,7 +145,7 @@ def _in_flight(plan: Plan, round: Round, counts: Mapping[str, int]) -> list[str]
     if seen is not None and seen > claimed + ASIDE and _one_request_each(plan, round):
         faults.append(f"the server had {seen} requests in flight, and {claimed} at most were to be")
     most = min(claimed, _requests(plan, round.done["effective"]))
-    connections = counts.get("connections_open_peak")
+    connections = counts.get("connections_used")
     if connections is not None and connections < math.ceil(most * SEEN):
         faults.append(
             f"{most} requests in flight are claimed, and there were {connections} connections"

@@ -58,7 +58,7 @@ def of_round(line: dict) -> dict[str, float]:
         "peak_memory_bytes": line["peak_memory_bytes"],
         "storage_written_bytes": line["storage_written_bytes"] or None,
         "requests": line["counts"].get("requests"),
-        "connections": line["counts"].get("connections_open_peak"),
+        "connections": line["counts"].get("connections_used"),
     }
     if line["server_core_s"] is not None and gib:
         found["server_core_s_per_gib"] = line["server_core_s"] / gib

@@ -46,12 +46,12 @@ def call(
     seconds: float | None = None,
 ) -> list[Call]:
     """Sends the same request again and again on so many connections, each as soon as it has its
-    answer, until there are so many answers or so much time is over. The answers must have no
-    body, as those to HEAD, or say how long it is. Raises BadAnswer."""
+    answer, until there are so many answers or so many seconds are over since the first one. The
+    answers must have no body, as those to HEAD, or say how long it is. Raises BadAnswer."""
     host = f"{address[0]}:{address[1]}"
     request = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n".encode()
     found: list[Call] = []
-    until = time.monotonic() + (LIMIT if seconds is None else seconds)
+    until = time.monotonic() + LIMIT
     with _connected(address, connections) as (loop, sockets):
         sent: dict[int, float] = {}
         heads: dict[int, tuple[float, bytes]] = {}
@@ -70,14 +70,16 @@ def call(
                 if status is None:
                     heads[number] = first, head
                     continue
+                if not found and seconds is not None:
+                    until = first + seconds
                 found.append(Call(status, sent[number], first))
                 if status == 503:
                     heapq.heappush(later, (time.monotonic() + PAUSE, number))
                 else:
                     sent[number] = time.monotonic()
                     sockets[number].send(request)
-        if calls is not None and len(found) < calls:
-            raise BadAnswer(f"{method} {path}: {len(found)} of {calls} answers in {LIMIT:g} s")
+        if len(found) < (calls or 1):
+            raise BadAnswer(f"{method} {path}: {len(found)} of {calls or 1} answers in {LIMIT:g} s")
     return found
 
 

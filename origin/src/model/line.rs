@@ -8,7 +8,7 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub(crate) struct Line {
     reset: AtomicBool,
     planned: AtomicBool,
     plan: Mutex<Option<Plan>>,
+    /// For [`Counters::used`](crate::stats::Counters::used).
+    pub(crate) counted: AtomicU64,
 }
 
 impl Line {

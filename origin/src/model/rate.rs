@@ -172,7 +172,11 @@ impl Pace {
 
     /// Waits until what was received has taken its time, and says how many bytes may be received next.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
-        ready!(self.poll_due(cx));
+        if self.due.is_some() {
+            ready!(self.poll_due(cx));
+            // It is from now on that a client that has more to send might let the line lie idle.
+            self.passed = Some(Instant::now());
+        }
         Poll::Ready(self.piece)
     }
 

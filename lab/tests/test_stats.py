@@ -2,8 +2,10 @@ import random
 
 import pytest
 from wirespeed_lab.stats import (
+    CONFIDENCE,
     Estimate,
     Threshold,
+    expanded,
     median_estimate,
     paired_difference,
     paired_ratio,
@@ -32,6 +34,17 @@ def test_interval_covers_the_true_median_about_as_often_as_it_says():
         estimate = median_estimate([noise.expovariate(1) for _ in range(41)], seed)
         covered += estimate.low <= 0.6931 <= estimate.high
     assert 88 <= covered <= 100
+
+
+def test_an_interval_of_few_blocks_covers_as_often_as_it_says():
+    noise = random.Random(13)
+    covered = 0
+    for seed in range(400):
+        estimate = median_estimate([noise.gauss(0, 1) for _ in range(10)], seed, expanded(10))
+        covered += estimate.low <= 0 <= estimate.high
+    # Of 400 at 95 %: 372 is two standard deviations below. The plain level covers 370 at most.
+    assert covered >= 376
+    assert expanded(1) == CONFIDENCE < expanded(1000) < expanded(10) < 1
 
 
 def test_pairing_cancels_what_slows_everyone():

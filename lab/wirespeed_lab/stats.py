@@ -10,10 +10,11 @@ chapter 13), which assumes nothing about the shape of the noise.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import bootstrap
+from scipy.stats import bootstrap, norm, t
 
 CONFIDENCE = 0.95
 RESAMPLES = 2000
@@ -37,9 +38,21 @@ class Estimate:
         return (self.high - self.low) / 2
 
 
-def median_estimate(values: Sequence[float], seed: int = 0) -> Estimate:
-    """Median of at least one value with its bootstrap interval. The same values
-    and seed give the same interval."""
+def expanded(count: int) -> float:
+    """The level at which a percentile bootstrap over so few values covers what CONFIDENCE
+    claims (Hesterberg, What Teachers Should Know About the Bootstrap, 2015, section 5.3). At the
+    plain level 10 values cover 92 %, at this 96 %."""
+    if count < 2:
+        return CONFIDENCE
+    quantile = math.sqrt(count / (count - 1)) * t.ppf((1 + CONFIDENCE) / 2, count - 1)
+    return float(2 * norm.cdf(quantile) - 1)
+
+
+def median_estimate(
+    values: Sequence[float], seed: int = 0, confidence: float = CONFIDENCE
+) -> Estimate:
+    """Median of at least one value with its bootstrap interval at the level ``confidence``. The
+    same values and seed give the same interval."""
     data = np.asarray(values, dtype=float)
     if data.size == 0:
         raise ValueError("no values to take a median of")
@@ -50,7 +63,7 @@ def median_estimate(values: Sequence[float], seed: int = 0) -> Estimate:
         (data,),
         np.median,
         vectorized=True,
-        confidence_level=CONFIDENCE,
+        confidence_level=confidence,
         n_resamples=RESAMPLES,
         method="percentile",
         rng=np.random.default_rng(seed),
@@ -59,13 +72,19 @@ def median_estimate(values: Sequence[float], seed: int = 0) -> Estimate:
     return Estimate(middle, float(interval.low), float(interval.high), int(data.size))
 
 
-def paired_ratio(over: Sequence[float], under: Sequence[float], seed: int = 0) -> Estimate:
+def paired_ratio(
+    over: Sequence[float],
+    under: Sequence[float],
+    seed: int = 0,
+    confidence: float = CONFIDENCE,
+) -> Estimate:
     """Median of ``over[i] / under[i]`` with its interval; both hold one value a block."""
     if len(over) != len(under):
         raise ValueError(f"{len(over)} values can't be paired with {len(under)}")
     if any(value <= 0 for value in under):
         raise ValueError("a denominator is zero or less")
-    return median_estimate([a / b for a, b in zip(over, under, strict=True)], seed)
+    ratios = [a / b for a, b in zip(over, under, strict=True)]
+    return median_estimate(ratios, seed, confidence)
 
 
 def paired_difference(ours: Sequence[float], theirs: Sequence[float], seed: int = 0) -> Estimate:

@@ -87,6 +87,27 @@ def test_a_leaf_is_removed_and_others_are_swept(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_what_a_process_starts_while_it_is_moved_is_moved_too(worker, monkeypatch):
+    try:
+        leaf = cgroup.Leaf()
+    except cgroup.NoLeaf as reason:
+        pytest.skip(str(reason))
+    child = subprocess.Popen(["sleep", "60"])
+    # The first look is as if the child had not been there yet.
+    looks = iter([[worker.pid]])
+    monkeypatch.setattr(processes, "tree", lambda _: next(looks, [worker.pid, child.pid]))
+    try:
+        leaf.adopt(worker.pid)
+        assert sorted(leaf.pids()) == sorted([worker.pid, child.pid])
+    finally:
+        child.kill()
+        child.wait()
+        worker.kill()
+        worker.wait()
+        leaf.close()
+    assert not leaf.path.exists()
+
+
 @pytest.mark.parametrize(
     ("mounts", "own", "says"),
     [

@@ -6,7 +6,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wirespeed_lab.plans import BadPlanFile, Item, Plan, Workload
+from wirespeed_lab.plans import BadPlanFile, BadWorkload, Item, Plan, Workload
 
 counts = st.integers(1, 300)
 sizes = st.integers(1, 1 << 32)
@@ -57,18 +57,22 @@ shapes = st.one_of(
 )
 
 
+def scaled(shape, scales):
+    return workload(*shape) if shape[0] == "object" else workload(*shape, scales=scales)
+
+
 @given(shapes, scales, st.sampled_from(["count", "size"]))
 @settings(max_examples=150, deadline=None)
 def test_compiling_is_pure_and_what_it_makes_survives_json(shape, scale, scales):
-    made = workload(*shape, scales=scales).compile(scale)
-    assert made == workload(*shape, scales=scales).compile(scale)
+    made = scaled(shape, scales).compile(scale)
+    assert made == scaled(shape, scales).compile(scale)
     assert Plan.from_json(json.loads(json.dumps(made.as_json()))) == made
 
 
 @given(shapes, scales, st.sampled_from(["count", "size"]))
 @settings(max_examples=150, deadline=None)
 def test_every_item_lies_in_what_the_store_must_hold(shape, scale, scales):
-    made = workload(*shape, scales=scales).compile(scale)
+    made = scaled(shape, scales).compile(scale)
     held = {key: series.size for series in made.contents() for key in series.keys()}  # noqa: SIM118
     assert {item.key: item.size for item in made.work} == held
     for item in made.work:
@@ -134,6 +138,15 @@ def test_a_scale_is_of_the_number_or_of_the_sizes(scale, by_count, by_size):
         made = workload("objects", table, scales=scales).compile(scale)
         assert (made.objects, made.bytes) == wanted
         assert made.scale == scale
+
+
+def test_one_object_is_scaled_by_its_size_and_a_listing_by_its_keys():
+    one = workload("object", {"key": "k", "size": 8 << 20, "ranges": 1 << 20}).compile(4)
+    assert (one.bytes, one.objects, one.scale) == (32 << 20, 32, 4)
+    with pytest.raises(BadWorkload, match=r"w\.toml: scales .*size"):
+        workload("object", {"key": "k", "size": 1}, scales="count")
+    with pytest.raises(BadWorkload, match="scales"):
+        workload("prefix", {"name": "k/", "keys": 40}, "list", scales="size")
 
 
 def test_scaled_sizes_are_whole_mebibytes_where_they_are_that_large():

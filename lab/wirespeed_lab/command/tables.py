@@ -35,17 +35,30 @@ def console() -> Console:
 def print_summary(
     console: Console, summary: dict, only: str | None = None, wide: bool = False
 ) -> None:
-    """A table a cell, and below it what can't stand in one."""
-    for cell in summary["cells"]:
-        if only in (None, cell["id"]):
-            _cell(console, cell, wide)
+    """A table a cell, and below it what can't stand in one; what holds for all cells comes once,
+    at the end."""
+    cells = [cell for cell in summary["cells"] if only in (None, cell["id"])]
+    always = set.intersection(*map(_without_table, cells)) if len(cells) > 1 else set()
+    for cell in cells:
+        _cell(console, cell, wide, always)
+    for client, why in sorted(always):
+        console.print(Text(f"{client}: in no cell: {why}"))
     for note in summary["notes"]:
         console.print(Text(f"note: {note}"))
     if not summary["complete"]:
         console.print(Text("The session is not complete: resume it to fill what is missing."))
 
 
-def _cell(console: Console, cell: dict, wide: bool) -> None:
+def _without_table(cell: dict) -> set[tuple[str, str]]:
+    """Clients that have no line in the table, each with the reason."""
+    return {
+        (client["client"], f"{client['state']}: {client['reason'] or 'no rounds'}")
+        for client in cell["clients"]
+        if client["state"] in WITHOUT_TABLE or not client["metrics"]
+    }
+
+
+def _cell(console: Console, cell: dict, wide: bool, always: set[tuple[str, str]]) -> None:
     measured = [client for client in cell["clients"] if client["metrics"]]
     wanted = [metric.name for metric in metrics.METRICS] if wide else NARROW
     shown = [name for name in wanted if any(name in client["metrics"] for client in measured)]
@@ -74,11 +87,8 @@ def _cell(console: Console, cell: dict, wide: bool) -> None:
             "; ".join(_remarks(client, cell)),
         )
     console.print(table)
-    for client in cell["clients"]:
-        if client["state"] in WITHOUT_TABLE or not client["metrics"]:
-            console.print(
-                Text(f"{client['client']}: {client['state']}: {client['reason'] or 'no rounds'}")
-            )
+    for client, why in sorted(_without_table(cell) - always):
+        console.print(Text(f"{client}: {why}"))
 
 
 def _telling(cell: dict, shown: list[str]) -> list[str]:

@@ -24,6 +24,8 @@ class Shape(Protocol):
 
     #: Operations that can do this.
     operations: ClassVar[tuple[str, ...]]
+    #: What of it a scale can shrink or stretch, ``count`` or ``size``; the first unless it is told.
+    scales: ClassVar[tuple[str, ...]]
 
     def items(self, count: Callable[[int], int], size: Callable[[int], int]) -> list[Item]:
         """The work, with ``count`` and ``size`` scaling what the workload says is scaled."""
@@ -37,6 +39,7 @@ class Objects:
     """``count`` whole objects of one size, numbered below a prefix."""
 
     operations: ClassVar = ("get", "put")
+    scales: ClassVar = ("count", "size")
     prefix: str
     count: int
     size: int
@@ -65,6 +68,7 @@ class OneObject:
     is not asked to split it."""
 
     operations: ClassVar = ("get", "put")
+    scales: ClassVar = ("size",)
     key: str
     size: int
     ranges: int | None
@@ -95,6 +99,7 @@ class Mixed:
     told in a few words what to hold."""
 
     operations: ClassVar = ("get", "put")
+    scales: ClassVar = ("count", "size")
     prefix: str
     count: int
     median: int
@@ -144,6 +149,7 @@ class RandomRanges:
     multiple of ``align``. Two may overlap, as they do for a reader that picks at random."""
 
     operations: ClassVar = ("get",)
+    scales: ClassVar = ("count", "size")
     key: str
     size: int
     count: int
@@ -181,6 +187,7 @@ class Keys:
     """Objects that are named one by one; scaling by count takes the first so many of them."""
 
     operations: ClassVar = ("get", "put")
+    scales: ClassVar = ("count", "size")
     objects: tuple[Item, ...]
 
     @classmethod
@@ -200,6 +207,7 @@ class Prefix:
     """A prefix to list, with ``keys`` keys below it."""
 
     operations: ClassVar = ("list",)
+    scales: ClassVar = ("count",)
     name: str
     keys: int
     size: int

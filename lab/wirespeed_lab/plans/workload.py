@@ -24,7 +24,6 @@ AXES: dict[str, Callable[[Any], Any]] = {
     "checksums": fields.flag,
 }
 SEEDS = ("000", "001", "002", "003", "004")
-SCALED = ("count", "size")
 
 
 class BadWorkload(BadInput):
@@ -64,6 +63,7 @@ class Workload:
                 f"{where}: version is {version}, and this lab knows workloads up to {VERSION}: "
                 "use a newer lab"
             )
+        shape = _shape(given)
         workload = cls(
             name=name,
             where=where,
@@ -78,8 +78,8 @@ class Workload:
             checksums=given.take("checksums", fields.flag, None),
             tls=given.take("tls", fields.flag, False),
             listing=given.take("listing", fields.flag, False),
-            scales=given.take("scales", fields.one_of(*SCALED), "count"),
-            shape=_shape(given),
+            scales=given.take("scales", fields.one_of(*shape.scales), shape.scales[0]),
+            shape=shape,
             sweep=_sweep(given),
         )
         given.done([field.name for field in dataclasses.fields(cls)] + list(SHAPES))

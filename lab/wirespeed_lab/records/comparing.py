@@ -164,7 +164,7 @@ def unpaired(over: Sequence[float], under: Sequence[float], seed: int = 0) -> st
         return np.median(data[drawn], axis=1)
 
     ratios = medians(over) / medians(under)
-    tail = (1 - stats.CONFIDENCE) / 2
+    tail = (1 - stats.expanded(min(len(over), len(under)))) / 2
     low, high = np.quantile(ratios, [tail, 1 - tail])
     middle = statistics.median(over) / statistics.median(under)
     return stats.Estimate(middle, float(low), float(high), min(len(over), len(under)))

@@ -143,7 +143,7 @@ def _client(cell: str, name: str, told: _Told, counted: dict[int, _Round]) -> di
         "impossible": [],
         "effective": rounds[-1].effective if rounds else {},
         "metrics": {
-            metric.name: dataclasses.asdict(stats.median_estimate(list(values.values())))
+            metric.name: dataclasses.asdict(_median(list(values.values())))
             for metric in metrics.METRICS
             if (values := _values(counted, metric.name))
         },
@@ -153,6 +153,10 @@ def _client(cell: str, name: str, told: _Told, counted: dict[int, _Round]) -> di
         "outliers": _outliers(counted),
         "ratios": [],
     }
+
+
+def _median(values: list[float]) -> stats.Estimate:
+    return stats.median_estimate(values, confidence=stats.expanded(len(values)))
 
 
 def _absent(item: dict) -> dict:
@@ -209,7 +213,11 @@ def paired(over: dict[int, _Round], under: dict[int, _Round], metric: str) -> di
     both = [block for block in one if other.get(block, 0) > 0]
     if not both:
         return None
-    estimate = stats.paired_ratio([one[b] for b in both], [other[b] for b in both])
+    estimate = stats.paired_ratio(
+        [one[b] for b in both],
+        [other[b] for b in both],
+        confidence=stats.expanded(len(both)),
+    )
     return {**dataclasses.asdict(estimate), "differs": differs(estimate)}
 
 

@@ -16,7 +16,7 @@ use wirespeed_origin::{
 ///
 /// Objects are kept in memory unless --dir is given. When it accepts connections it prints one line,
 /// "wirespeed-origin listening on http://ADDRESS:PORT" (https:// with --tls). GET /-/stats answers with counts of requests, bytes and
-/// connections as JSON, POST /-/reset sets them back, POST /-/faults takes a schedule of faults. SIGTERM and SIGINT stop it.
+/// connections as JSON, POST /-/reset sets them back, POST /-/refill fills up the model's burst credit, POST /-/faults takes a schedule of faults. SIGTERM and SIGINT stop it.
 #[derive(Parser)]
 #[command(version, max_term_width = 110)]
 pub(crate) struct Arguments {

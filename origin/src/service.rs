@@ -167,7 +167,7 @@ impl Service {
         response.headers_mut().insert(SERVER, HeaderValue::from_static("wirespeed-origin"));
     }
 
-    /// `GET /-/stats`, `POST /-/reset`, `POST /-/faults`: outside the names that a bucket can have.
+    /// `GET /-/stats`, `POST /-/reset`, `POST /-/refill`, `POST /-/faults`: outside the names that a bucket can have.
     async fn control(&self, request: Request<Incoming>) -> Response<Answer> {
         let path = request.uri().path().to_owned();
         let (status, text) = match (self.control, request.method(), &*path) {
@@ -178,12 +178,18 @@ impl Service {
                 self.shared.counters.reset();
                 (StatusCode::OK, before)
             }
+            (true, &Method::POST, "/-/refill") => {
+                if let Some(rates) = &self.shared.rates {
+                    rates.refill();
+                }
+                (StatusCode::OK, "{}".to_owned())
+            }
             (true, &Method::POST, "/-/faults") => match self.set_faults(request.into_body()).await {
                 Ok(()) => (StatusCode::OK, "{}".to_owned()),
                 Err(error) => (StatusCode::BAD_REQUEST, serde_json::json!({ "error": error }).to_string()),
             },
             _ => {
-                let text = r#"{"error":"there are GET /-/stats, POST /-/reset and POST /-/faults"}"#;
+                let text = r#"{"error":"there are GET /-/stats, and POST /-/reset, /-/refill and /-/faults"}"#;
                 (StatusCode::NOT_FOUND, text.to_owned())
             }
         };

@@ -55,6 +55,9 @@ class PretendedStore(contextlib.nullcontext):
     def prepare(self, plan):
         pass
 
+    def renew(self):
+        pass
+
     def counts(self):
         return {}
 

@@ -1,9 +1,13 @@
 """What samples say, and when a record is not what its samples say."""
 
+import copy
 import datetime
+import io
 import json
 
 import pytest
+from rich.console import Console
+from wirespeed_lab.command import tables
 from wirespeed_lab.records import BadRecord, Record, folder_name, verify
 from wirespeed_lab.records.comparing import between, unpaired, within
 
@@ -202,3 +206,21 @@ def test_folders_are_named_by_time_and_machine():
     now = datetime.datetime(2026, 11, 22, 22, 30, tzinfo=datetime.UTC)
     machine = {"cpu": "Intel(R) Xeon(R) CPU @ 2.60GHz", "cores": 2}
     assert folder_name(machine, now) == "20261122T223000Z-intel-xeon-2c"
+
+
+def test_who_is_in_no_cell_is_told_once_with_the_reason(tmp_path, made):
+    summary = made.record(tmp_path / "r", lines_of(made, limit=0.1, one=0.2)).summary
+    other = copy.deepcopy(summary["cells"][0])
+    other["id"] = "other"
+    other["clients"][2]["reason"] = "has no list"
+    out = io.StringIO()
+    both = {**summary, "cells": [*summary["cells"], other]}
+    tables.print_summary(Console(file=out, width=200), both)
+    said = out.getvalue()
+    assert said.count("warp") == 1
+    assert "warp: in no cell: skipped: not to be had" in said
+    assert said.count("two: ") == 2
+    assert "two: not run: has no list" in said
+    out.truncate(0)
+    tables.print_summary(Console(file=out, width=200), both, only="other")
+    assert "warp: skipped: not to be had" in out.getvalue()

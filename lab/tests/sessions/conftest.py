@@ -55,6 +55,9 @@ class PretendedStore:
     def prepare(self, plan):
         self.prepared.append(plan)
 
+    def renew(self):
+        pass
+
     def counts(self):
         return {}
 

@@ -113,7 +113,7 @@ def test_a_server_that_died_is_reported(origin, plan_of):
     store = origin()
     os.kill(store.pid, signal.SIGKILL)
     os.waitid(os.P_PID, store.pid, os.WEXITED | os.WNOWAIT)
-    with pytest.raises(StoreFailed, match="does not say its counts"):
+    with pytest.raises(StoreFailed, match="does not answer POST"):
         store.counts()
 
 

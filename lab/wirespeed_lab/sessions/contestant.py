@@ -103,6 +103,7 @@ class Contestant:
             driving.empty(site.folder)
         if verify and self._plan.operation == "put":
             store.forget_uploads(self._plan)
+        store.renew()
         counts, server_s = store.counts(), store.cpu_seconds()
         site.watch.begin()
         if not whole:

@@ -112,6 +112,10 @@ class EmbeddedStore(Store):
     def cpu_seconds(self) -> float:
         return self._cpu_past + self._server.cpu_seconds()
 
+    def renew(self) -> None:
+        if self.preset and self.preset.claims.nic and self.preset.claims.nic.credit:
+            self._post("/-/refill")
+
     def counts(self) -> dict[str, int]:
         """Raises StoreFailed when the server is gone."""
         said = self._look()
@@ -165,14 +169,7 @@ class EmbeddedStore(Store):
         """Counts since the last look, on a connection of its own that stays open, so that looks
         are not among the connections that a client has opened."""
         opens = self._control.sock is None
-        try:
-            self._control.request("POST", "/-/reset")
-            said = json.load(self._control.getresponse())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self._control.close()
-            raise StoreFailed(
-                f"origin at {self.endpoint} does not say its counts: {error!r}"
-            ) from None
+        said = self._post("/-/reset")
         verbs = said.pop("requests")
         said.pop("faults")
         said["requests"] = said.pop("requests_total")
@@ -181,6 +178,16 @@ class EmbeddedStore(Store):
             said["connections_accepted"] -= 1
             said["tls_handshakes_full"] -= 1 if self.ca_file else 0
         return said
+
+    def _post(self, path: str) -> dict[str, Any]:
+        try:
+            self._control.request("POST", path)
+            return json.load(self._control.getresponse())
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self._control.close()
+            raise StoreFailed(
+                f"origin at {self.endpoint} does not answer POST {path}: {error!r}"
+            ) from None
 
 
 def _synthetic(series: Series) -> Synthetic:

@@ -62,6 +62,11 @@ class Store(abc.ABC):
         ever grow. Nothing where a server does not say."""
         return {}
 
+    def renew(self) -> None:
+        """Gives back what rounds use up of a model, so that each begins as the first did. Raises
+        StoreFailed."""
+        return
+
     def cpu_seconds(self) -> float | None:
         """CPU time that the server has used so far; None where its process is not the lab's."""
         return None

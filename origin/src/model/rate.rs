@@ -45,6 +45,11 @@ struct Lane {
 }
 
 impl Lane {
+    /// Earns all credit that it can hold.
+    fn refill(&mut self) {
+        self.credit = self.nic.credit;
+    }
+
     fn new(nic: Nic) -> Self {
         // A line that carries nothing would be a stall, and is asked for as one.
         let baseline = nic.baseline.max(1.0);
@@ -126,6 +131,14 @@ impl Rates {
         let lane = |nic: Nic| Mutex::new(Lane::new(nic));
         let shared = model.nic.map(|nic| Arc::new(SharedLanes { down: lane(nic), up: lane(nic) }));
         Some(Self { down: model.down, up: model.up, shared })
+    }
+
+    /// The network has all its burst credit again.
+    pub(crate) fn refill(&self) {
+        if let Some(shared) = &self.shared {
+            shared.down.lock().refill();
+            shared.up.lock().refill();
+        }
     }
 
     pub(crate) fn connection(&self) -> Paces {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use wirespeed_origin::{FirstByte, Model, Nic, Origin, PrefixLimits, Rate, Running, Series, Tls, Verb};
 
-use super::client::{get, put};
+use super::client::{get, put, send};
 
 const MB: f64 = 1e6;
 
@@ -79,6 +79,13 @@ async fn credit_is_spent_on_a_burst_and_then_the_baseline_is_left() {
         read(&server, 4_000_000).await;
     };
     takes(0.3, both).await;
+    // Filled up before each, a read of 8 MB is at the burst rate every time.
+    let server = server(Model::new().nic(nic)).await;
+    let filled = async || {
+        assert_eq!(send(&server, "POST", "/-/refill", &[], b"").await.status, 200);
+        read(&server, 8_000_000).await;
+    };
+    takes(0.1, filled).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -14,8 +14,9 @@ import subprocess
 import sys
 import time
 
-#: Seconds between two looks at the client's CPU time; what is owed at a round's end is lost.
-LOOK_EVERY_S = 0.0005
+#: Seconds between two looks at the client's CPU time, while it works and while it waits for its
+#: turn, in which it must disturb nobody. What is owed at a round's end is lost.
+WORKING_S, WAITING_S = 0.002, 0.02
 
 
 def main(argv: list[str]) -> int:
@@ -24,15 +25,22 @@ def main(argv: list[str]) -> int:
     process = subprocess.Popen(command)
     # The clock id of another process's CPU time, as clock_getcpuclockid(3) makes it.
     clock = (~process.pid << 3) | 2
-    own = time.process_time()
+    seen = owed = 0.0
+    paid = time.process_time()
     while process.poll() is None:
         try:
-            owed = time.clock_gettime(clock) * share
+            now = time.clock_gettime(clock)
         except OSError:
             break
-        while time.process_time() - own < owed:
+        owed += (now - seen) * share
+        # Looking costs too, and is paid with. What it costs beyond the debt is no payment in
+        # advance: a client that waits would never have to pay again.
+        while time.process_time() - paid < owed:
             pass
-        time.sleep(LOOK_EVERY_S)
+        owed = 0.0
+        paid = time.process_time()
+        time.sleep(WORKING_S if now > seen else WAITING_S)
+        seen = now
     code = process.wait()
     return code if code >= 0 else 128 - code
 

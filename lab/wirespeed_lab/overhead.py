@@ -52,7 +52,7 @@ class Failed(Exception):
 
 def programs() -> dict[str, list[str]]:
     """Builds both, as clients are built. Raises Failed."""
-    command = ("cargo", "build", "--locked", "--release", "--package", DRIVER)
+    command = ("cargo", "build", "--locked", "--release")
     environment = {key: value for key, value in os.environ.items() if key != "CARGO_TARGET_DIR"}
     for what in (("--bin", DRIVER), ("--example", BARE)):
         done = subprocess.run((*command, *what), cwd=DRIVERS, env=environment, check=False)

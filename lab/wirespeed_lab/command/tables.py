@@ -152,8 +152,8 @@ def _remarks(client: dict, cell: dict) -> Iterable[str]:
     if client["errors"]:
         yield f"{client['errors']} errors"
     effective = client["effective"].get("concurrency")
-    if cell["concurrency"] and effective not in (None, cell["concurrency"]):
-        yield f"{effective} in flight"
+    if cell["concurrency"] and effective != cell["concurrency"]:
+        yield f"{effective or 'its own number'} in flight"
     if client["still_disturbed"]:
         yield f"{client['still_disturbed']} disturbed"
     if client["outliers"]:

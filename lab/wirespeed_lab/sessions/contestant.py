@@ -63,9 +63,13 @@ class Contestant:
         return self._driver is not None
 
     def describe(self) -> dict:
-        """What the driver says of itself. Raises Skipped when it can't do this cell."""
+        """What the driver says of itself. Raises Skipped when it can't do this cell. A client
+        that has no setting for how much it keeps in flight takes part with its own choice, which
+        tables say; every other setting has to be as the cell asks."""
         client = self.entry.client
         said = driving.describe(client.command, client.environment)
+        if "concurrency" not in said.settings:
+            self._plan = dataclasses.replace(self._plan, concurrency=None)
         if reason := driving.refusal(said, self._plan):
             raise driving.Skipped(reason)
         return said.as_json()

@@ -69,7 +69,7 @@ def _records(cells: Sequence[Cell]) -> list[str]:
             ]
         )
     titles = ["record", "workloads", "machine", "client / server", "kernel", "server", "blocks"]
-    return formatting.table([*titles, "commit"], body, left=6)
+    return formatting.table([*titles, "commit"], body)
 
 
 def _cores(settings: dict) -> str:
@@ -92,10 +92,11 @@ def _verdicts(seeds: Sequence[Seed], sections: Sequence[Section]) -> list[str]:
         f"{ALL[2]}. Published figures within {(EQUAL - 1) * 100:.0f} % of each other claim no "
         "difference, since no report has an interval. `~` marks a ratio of rounds that were not "
         "run in turns: of two cells, or two records; its interval is wider for it and knows "
-        "nothing of what the machine did in between.",
+        "nothing of what the machine did in between. A claim is tested with every workload that "
+        "repeats its table, and counts below as often as it could be.",
         "",
     ]
-    return told + formatting.table(["", "report", *ALL], body, left=2)
+    return told + formatting.table(["", "report", *ALL], body)
 
 
 def _anchor(seed: Seed) -> str:

@@ -7,18 +7,14 @@ from collections.abc import Sequence
 from ..records.summary import FEWEST_PAIRS
 from ..stats import Estimate
 
+NOTHING = ("", "-")
+#: What a figure begins with, or stands in its place.
+FIGURE = "0123456789~-"
+
 
 def number(value: float) -> str:
     """Three digits; more only before the decimal point."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return (
-        f"{value:.3g}"
-        if abs(value) < 0.1
-        else f"{value:.2f}"
-        if abs(value) < 10
-        else f"{value:.1f}"
-    )
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:#.3g}"
 
 
 def interval(estimate: Estimate, divide: float = 1.0) -> str:
@@ -41,13 +37,17 @@ def ratio(estimate: Estimate | None, paired: bool = True) -> str:
     return mark + interval(estimate)
 
 
-def table(titles: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Lines of a table whose first ``left`` columns are text, the others figures. Columns that
-    are empty in all rows are left out."""
-    kept = [n for n, title in enumerate(titles) if any(row[n] not in ("", "-") for row in rows)]
-    rule = [":--" if n < left else "--:" for n in kept]
+def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table. Columns of figures are set to the right; columns in which no row has
+    anything are left out."""
+    kept = [n for n in range(len(titles)) if any(row[n] not in NOTHING for row in rows)]
+    rule = ["--:" if _figures([row[n] for row in rows]) else ":--" for n in kept]
     lines = [[titles[n] for n in kept], rule, *([_cell(row[n]) for n in kept] for row in rows)]
     return ["| " + " | ".join(line) + " |" for line in lines]
+
+
+def _figures(cells: Sequence[str]) -> bool:
+    return all(text[0] in FIGURE or text.startswith("no difference") for text in cells)
 
 
 def _cell(text: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..plans import load as load_workload
 from ..plans import names as workloads
 from ..stats import Estimate
@@ -62,7 +64,22 @@ def _cell(cell: Cell) -> list[str]:
     ]
     lines = [f"### {_title(cell)}", "", f"{_about(cell)} [{name}](records/{name})", ""]
     lines += formatting.table([*titles, "remarks"], body) if body else ["No client was measured."]
-    return [*lines, *_without(cell)]
+    return [*lines, *_best(points, cost), *_without(cell)]
+
+
+def _best(points: Sequence[Point], metric: str) -> list[str]:
+    """Who the best peer is: one client for all others, and another for itself."""
+    to: dict[str, list[str]] = {}
+    for point in points:
+        for found in point.said["ratios"]:
+            if (found["role"], found["metric"]) == ("best peer", metric):
+                to.setdefault(found["to"], []).append(point.client)
+    if not to:
+        return []
+    most = max(to, key=lambda name: len(to[name]))
+    told = [f"`{most}`"]
+    told += [f"for `{who}` it is `{name}`" for name in to if name != most for who in to[name]]
+    return ["", f"Best peer: {', '.join(told)}."]
 
 
 def _title(cell: Cell) -> str:
@@ -94,8 +111,7 @@ def _rank(point: Point, cost: str) -> tuple[bool, float, str]:
 def _ratio(point: Point, role: str, metric: str) -> str:
     for found in point.said["ratios"]:
         if (found["role"], found["metric"]) == (role, metric):
-            to = f" ({found['to']})" if role == "best peer" else ""
-            return formatting.ratio(_estimate(found)) + to
+            return formatting.ratio(_estimate(found))
     return "-"
 
 

@@ -57,7 +57,7 @@ def _table(table: Table, shelf: Shelf, used: list[Cell]) -> list[str]:
             continue
         lines += _beside(table, wanted, shelf, used)
     if not lines:
-        lines += [*formatting.table(*_published(table), left=1), ""]
+        lines += [*formatting.table(*_published(table)), ""]
     if without:
         lines += [f"No record of {', '.join(without)}.", ""]
     return lines
@@ -88,8 +88,7 @@ def _beside(table: Table, wanted: Wanted, shelf: Shelf, used: list[Cell]) -> lis
             body.append([*theirs, f"none: {row.without}", *["-"] * 6, NOT_MEASURED, "-"])
         for number, client in enumerate(row.clients):
             first = number == 0
-            claimed = Claimed.of_ratio(table.relative(row) or 0) if table.relative(row) else None
-            judged = claimed if first and row is not base else None
+            judged = _row_claimed(table, row) if first and row is not base else None
             ours = _ours(table, wanted, shelf, client, against, judged, cells)
             body.append([*(theirs if first else ["-"] * 4), client, *ours])
     for client in table.beside:
@@ -99,13 +98,18 @@ def _beside(table: Table, wanted: Wanted, shelf: Shelf, used: list[Cell]) -> lis
     return [*_heading(wanted, cells or shelf.cells(wanted)[:1]), "", *_titled(table, body, cells)]
 
 
+def _row_claimed(table: Table, row: Row) -> Claimed | None:
+    relative = table.relative(row)
+    return Claimed.of_ratio(relative) if relative else None
+
+
 def _titled(table: Table, body: list[list[str]], cells: Sequence[Cell]) -> list[str]:
     cost = rows.cost_title(rows.cost_metric(cells[0])) if cells else "CPU"
     relative = f"x {table.baseline}"
     titles = ["report's client", "set to", f"report, {table.unit}", f"report, {relative}", "ours"]
     titles += [f"{rows.rate_title(table.metric)} [95 %]", f"{relative} [95 %]", cost]
     titles += ["requests each", "connections", "at", "verdict", "remarks"]
-    return [*formatting.table(titles, body, left=2), ""]
+    return [*formatting.table(titles, body), ""]
 
 
 def _heading(wanted: Wanted, cells: Sequence[Cell]) -> list[str]:
@@ -157,24 +161,26 @@ def _point(shelf: Shelf, wanted: Wanted, client: str, metric: str) -> Point | Mi
 
 
 def _claims(seed: Seed, shelf: Shelf, verdicts: list[str]) -> list[str]:
+    """The table of claims and the notes to it. Of a claim count the works that it could be tested
+    with; where there is none it counts once, as not measured."""
     body, notes = [], []
     for number, claim in enumerate(seed.claims, 1):
         table = seed.table(claim.table)
         on = [wanted for wanted in claim.on if shelf.cells(wanted)] or list(claim.on[:1])
-        for turn, wanted in enumerate([] if claim.unmeasured else on):
-            ours, judged = _tested(claim, table, wanted, shelf)
-            verdicts.append(judged)
+        tested = [] if claim.unmeasured else [_tested(claim, table, one, shelf) for one in on]
+        for turn, (wanted, (ours, judged)) in enumerate(zip(on, tested, strict=False)):
             said = [str(number), claim.says] if turn == 0 else ["-", "-"]
             body.append([*said, _claimed(claim), f"`{wanted}`", ours, judged])
         if claim.unmeasured:
-            verdicts.append(NOT_MEASURED)
             said = [str(number), claim.says, "-", "-"]
             body.append([*said, claim.unmeasured, NOT_MEASURED])
+        measured = [judged for _, judged in tested if judged != NOT_MEASURED]
+        verdicts += measured or [NOT_MEASURED]
         why = [text for one in claim.why if (text := filled(one, shelf, on[0], table.metric))]
         if why:
             notes.append(f"{number}. {' '.join(why)}")
     titles = ["", "claim", "report", "tested with", "ours [95 %]", "verdict"]
-    return [*formatting.table(titles, body, left=2), "", *notes]
+    return [*formatting.table(titles, body), "", *notes]
 
 
 def _claimed(claim: Claim) -> str:

@@ -124,23 +124,22 @@ class Shelf:
         return cls([Record.open(path.parent) for path in sorted(folder.glob(f"*/{PLAN}"))])
 
     def cells(self, wanted: Wanted) -> list[Cell]:
-        """All cells that are wanted, newest record first. Raises Ambiguous where one point of a
-        sweep is asked for and the workload's own settings do not decide which."""
+        """All cells that are wanted, newest record first. A setting that is left open is the
+        workload's own. Raises Ambiguous for objects of several sizes where none is named."""
+        own = load_workload(wanted.workload)
+        settings = (wanted.concurrency or own.concurrency, wanted.part_size or own.part_size)
         found = [
             cell
             for record in self.records
             for cell in record.cells
             if wanted.takes(record.settings, cell.planned)
+            and cell.plan["tls"] == own.tls
+            and (wanted.best or (cell.plan["concurrency"], cell.plan["part_size"]) == settings)
         ]
-        if wanted.best or len({cell.id for cell in found}) < 2:
-            return found
-        own = load_workload(wanted.workload)
-        settings = (wanted.concurrency or own.concurrency, wanted.part_size or own.part_size)
-        chosen = [c for c in found if (c.plan["concurrency"], c.plan["part_size"]) == settings]
-        if len({_point(cell) for cell in chosen}) > 1:
-            names = ", ".join(sorted({cell.id for cell in chosen}))
+        if not wanted.best and len({_point(cell) for cell in found}) > 1:
+            names = ", ".join(sorted({cell.id for cell in found}))
             raise Ambiguous(f"{wanted} is more than one cell of the records: {names}")
-        return chosen or found[:1]
+        return found
 
     def find(self, wanted: Wanted, client: str, metric: str) -> Point | Missing:
         """What is known of a client there. Of a whole sweep it is the point with the best median

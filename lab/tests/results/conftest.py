@@ -85,10 +85,13 @@ def a_round(cell, client, block, seconds, core_s=0.1):
     }
 
 
-def a_record(folder, seconds, workload="seed004-get", scale=0.001, failed=(), **changed):
-    """``seconds`` of a round by client; ``failed`` are texts by client."""
-    plan = load(workload).compile(scale)
-    cell = {"id": workload, "plan": plan.as_json()}
+def a_record(
+    folder, seconds, workload="seed004-get", scale=0.001, failed=(), point=None, **changed
+):
+    """``seconds`` of a round by client; ``failed`` are texts by client, ``point`` is of a sweep."""
+    plan = load(workload).compile(scale, **(point or {}))
+    words = [f"{name}={value}" for name, value in (point or {}).items()]
+    cell = {"id": " ".join([workload, *words]), "plan": plan.as_json()}
     settings = {
         "server": "origin",
         "preset": None,

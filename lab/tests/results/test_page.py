@@ -30,14 +30,14 @@ def row(text, start):
 def test_the_published_table_stands_beside_ours(folders, made):
     made.record(folders / "records" / "one", SECONDS)
     text = page(folders)
-    assert "5 objects, 50 MiB a round, 0.001 of the report's size" in text
+    assert "5 objects, 50 MiB a round, 0.001 of its full size" in text
     cells = [cell.strip() for cell in row(text, "| sdk |").split("|")]
     assert cells[2:5] == ["5", "0.500", "rust-sdk"]
     assert cells[6].startswith("0.500")
     assert "agrees" in cells
     assert "not installed" in row(text, "| other |")
     assert "none: nobody has it" in row(text, "| gone |")
-    assert "| limit |" in text
+    assert row(text, "| (not in the report) |").split("|")[4].strip() == "limit"
 
 
 def test_claims_have_verdicts_and_figures_that_the_record_has(folders, made):
@@ -105,3 +105,28 @@ def test_a_report_that_cannot_be_read_is_named(folders, capsys):
     (folders / "seeds" / "010.toml").write_text("title = 3")
     assert main(["--seeds", str(folders / "seeds"), "--check"]) == 2
     assert "010.toml: tables is missing" in capsys.readouterr().err
+
+
+def test_the_best_point_of_a_sweep_says_where_it_is_and_what_is_missing(folders, made):
+    for number, (parallel, seconds, failed) in enumerate(
+        [
+            (8, {"rust-tm": 0.2, "go-manager": 0.1}, {}),
+            (16, {"rust-tm": 0.1}, {"go-manager": "hung"}),
+        ]
+    ):
+        made.record(
+            folders / "records" / str(number),
+            seconds,
+            workload="seed002-memory",
+            point={"concurrency": parallel},
+            failed=failed,
+        )
+    shelf = Shelf.of(folders / "records")
+    best = Wanted("seed002-memory", best=True)
+    rust = shelf.find(best, "rust-tm", "bytes_per_s")
+    go = shelf.find(best, "go-manager", "bytes_per_s")
+    assert isinstance(rust, Point)
+    assert isinstance(go, Point)
+    assert (rust.cell.plan["concurrency"], rust.gaps) == (16, ())
+    assert (go.cell.plan["concurrency"], go.gaps) == (8, ("failed: hung",))
+    assert isinstance(shelf.find(Wanted("seed002-memory"), "rust-tm", "bytes_per_s"), Missing)

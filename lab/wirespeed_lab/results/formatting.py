@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..records.summary import FEWEST_PAIRS
 from ..stats import Estimate
 
 NOTHING = ("", "-")
-#: What a figure begins with, or stands in its place.
-FIGURE = "0123456789~-"
+#: A figure with or without its interval, or what stands in its place.
+FIGURE = re.compile(r"~?[\d.,]+( \[.*\])?|~?no difference.*|too few rounds|-?")
 
 
 def number(value: float) -> str:
@@ -47,7 +48,7 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _figures(cells: Sequence[str]) -> bool:
-    return all(text[0] in FIGURE or text.startswith("no difference") for text in cells)
+    return all(FIGURE.fullmatch(text) for text in cells)
 
 
 def _cell(text: str) -> str:

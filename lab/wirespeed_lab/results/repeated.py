@@ -65,14 +65,16 @@ def _table(table: Table, shelf: Shelf, used: list[Cell]) -> list[str]:
 
 def _published(table: Table) -> tuple[list[str], list[list[str]]]:
     titles = ["report's client", f"report, {table.unit}", f"x {table.baseline}", "settings"]
-    return titles, [[row.name, *_theirs(table, row), row.settings or "-"] for row in table.rows]
+    return titles, [[row.name, *_theirs(table, row), row.settings] for row in table.rows]
 
 
 def _theirs(table: Table, row: Row) -> list[str]:
+    """The figure, and its relation to the baseline's where the figure is not that already."""
     relative = table.relative(row)
+    same = table.row(table.baseline).value == 1
     return [
         "-" if row.value is None else f"{row.value:,g}",
-        "-" if relative is None else formatting.number(relative),
+        "-" if relative is None or same else formatting.number(relative),
     ]
 
 
@@ -83,17 +85,17 @@ def _beside(table: Table, wanted: Wanted, shelf: Shelf, used: list[Cell]) -> lis
     body: list[list[str]] = []
     cells: list[Cell] = []
     for row in table.rows:
-        theirs = [row.name, row.settings or "-", *_theirs(table, row)]
+        theirs = [row.name, row.settings, *_theirs(table, row)]
         if not row.clients:
             body.append([*theirs, f"none: {row.without}", *["-"] * 6, NOT_MEASURED, "-"])
         for number, client in enumerate(row.clients):
             first = number == 0
             judged = _row_claimed(table, row) if first and row is not base else None
             ours = _ours(table, wanted, shelf, client, against, judged, cells)
-            body.append([*(theirs if first else ["-"] * 4), client, *ours])
+            body.append([*(theirs if first else [""] * 4), client, *ours])
     for client in table.beside:
         ours = _ours(table, wanted, shelf, client, against, None, cells)
-        body.append([*["-"] * 4, client, *ours])
+        body.append(["(not in the report)", *[""] * 3, client, *ours])
     used += cells
     return [*_heading(wanted, cells or shelf.cells(wanted)[:1]), "", *_titled(table, body, cells)]
 
@@ -169,7 +171,7 @@ def _claims(seed: Seed, shelf: Shelf, verdicts: list[str]) -> list[str]:
         on = [wanted for wanted in claim.on if shelf.cells(wanted)] or list(claim.on[:1])
         tested = [] if claim.unmeasured else [_tested(claim, table, one, shelf) for one in on]
         for turn, (wanted, (ours, judged)) in enumerate(zip(on, tested, strict=False)):
-            said = [str(number), claim.says] if turn == 0 else ["-", "-"]
+            said = [str(number), claim.says] if turn == 0 else ["", ""]
             body.append([*said, _claimed(claim), f"`{wanted}`", ours, judged])
         if claim.unmeasured:
             said = [str(number), claim.says, "-", "-"]

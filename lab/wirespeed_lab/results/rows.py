@@ -68,6 +68,8 @@ def remarks(point: Point) -> list[str]:
         found.append(f"{effective} in flight")
     if said["errors"]:
         found.append(f"{said['errors']} errors")
+    if point.gaps:
+        found.append(f"no figure at {len(point.gaps)} points of the sweep ({point.gaps[0]})")
     if said["still_disturbed"]:
         found.append(f"{said['still_disturbed']} of {said['rounds']} rounds disturbed")
     return found
@@ -79,5 +81,5 @@ def scale(cell: Cell) -> str:
     things = "keys" if said["operation"] == "list" else "objects"
     count = f"{said['objects']:,} {things if said['objects'] != 1 else things[:-1]}"
     moved = f", {formatting.bytes_text(said['bytes'])}" if said["bytes"] else ""
-    shrunk = "" if said["scale"] == 1 else f", {said['scale']:g} of the report's size"
+    shrunk = "" if said["scale"] == 1 else f", {said['scale']:g} of its full size"
     return f"{count}{moved} a round{shrunk}"

@@ -82,11 +82,13 @@ class Cell:
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """What was measured of a client at a cell. ``said`` is the summary's part of it."""
+    """What was measured of a client at a cell. ``said`` is the summary's part of it. For the best
+    point of a sweep ``gaps`` are the reasons of the points that have no figure."""
 
     cell: Cell
     client: str
     said: dict
+    gaps: tuple[str, ...] = ()
 
     def estimate(self, metric: str) -> Estimate | None:
         found = self.said["metrics"].get(metric)
@@ -152,9 +154,11 @@ class Shelf:
             by_point.setdefault(_point(cell), []).append(cell)
         found = [_newest(same, client) for same in by_point.values()]
         points = [one for one in found if isinstance(one, Point) and one.estimate(metric)]
-        if points:
-            return max(points, key=lambda point: point.said["metrics"][metric]["median"])
-        return next((one for one in found if isinstance(one, Missing)), Missing("no such figure"))
+        gaps = tuple(one.reason for one in found if isinstance(one, Missing))
+        if not points:
+            return Missing(gaps[0] if gaps else f"no {metric} in the record")
+        best = max(points, key=lambda point: point.said["metrics"][metric]["median"])
+        return dataclasses.replace(best, gaps=gaps)
 
     def ratio(self, over: Point, under: Point, metric: str) -> Ratio | None:
         """``over`` by ``under``; None where either lacks the metric."""

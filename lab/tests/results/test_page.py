@@ -32,12 +32,12 @@ def test_the_published_table_stands_beside_ours(folders, made):
     text = page(folders)
     assert "5 objects, 50 MiB a round, 0.001 of its full size" in text
     cells = [cell.strip() for cell in row(text, "| sdk |").split("|")]
-    assert cells[2:5] == ["5", "0.500", "rust-sdk"]
+    assert cells[2:5] == ["5", "0.500", "`rust-sdk`"]
     assert cells[6].startswith("0.500")
     assert "agrees" in cells
     assert "not installed" in row(text, "| other |")
-    assert "none: nobody has it" in row(text, "| gone |")
-    assert row(text, "| (not in the report) |").split("|")[4].strip() == "limit"
+    assert "| none | - | - | - | - | - | not measured | nobody has it |" in row(text, "| gone |")
+    assert row(text, "| (not in the report) |").split("|")[4].strip() == "`limit`"
 
 
 def test_claims_have_verdicts_and_figures_that_the_record_has(folders, made):

@@ -27,6 +27,8 @@ CANNOT_SAY = """\
   says. What a report saw as one thread that others waited for is here CPU time.
 - What a report's authors would have measured with today's versions. The clients here are current
   ones, named in each record.
+- What a smaller round hides. Where a heading names a factor there are fewer objects, or smaller
+  ones; parts and chunks keep their size, so that a smaller object has fewer of them.
 - Anything from a rate alone. On loopback the rate of a client is mostly the inverse of its CPU
   time; on a modelled store it is mostly the model's. Ratios are within one machine.
 - That two clients are the same where it says "no difference": that the interval includes 1, which
@@ -64,7 +66,7 @@ def _records(cells: Sequence[Cell]) -> list[str]:
                 _cores(settings),
                 str(machine.get("kernel", "-")),
                 settings["server"] + (f", {settings['preset']}" if settings["preset"] else ""),
-                str(settings["blocks"]),
+                f"{settings['blocks']}" + ("" if one.summary["complete"] else ", not complete"),
                 str(environment["versions"].get("commit", "-"))[:10],
             ]
         )

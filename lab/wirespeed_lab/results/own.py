@@ -64,7 +64,7 @@ def _cell(cell: Cell) -> list[str]:
     ]
     lines = [f"### {_title(cell)}", "", f"{_about(cell)} [{name}](records/{name})", ""]
     lines += formatting.table([*titles, "remarks"], body) if body else ["No client was measured."]
-    return [*lines, *_best(points, cost), *_without(cell)]
+    return [*lines, *_best(points, cost), *rows.absent(_missing(cell))]
 
 
 def _best(points: Sequence[Point], metric: str) -> list[str]:
@@ -85,7 +85,7 @@ def _best(points: Sequence[Point], metric: str) -> list[str]:
 def _title(cell: Cell) -> str:
     server, preset, tls = _where(cell)
     words = [f"`{cell.id}`"]
-    words += [f"on the modelled `{preset}`"] if preset else []
+    words += [f"on the modelled {rows.preset(cell)}"] if preset else []
     words += [f"on {server}"] if server != "origin" else []
     words += ["over TLS"] if tls else []
     return " ".join(words)
@@ -96,8 +96,7 @@ def _about(cell: Cell) -> str:
     title = load_workload(said["workload"]).title if said["workload"] in workloads() else "Own work"
     kind = [f"sink {said['sink']}"] if said["operation"] == "get" else [said["operation"]]
     kind += [said["mode"]] if said["mode"] != "warm" else []
-    kind += [f"{said['concurrency']} in flight"] if said["concurrency"] else []
-    kind += [f"parts of {formatting.bytes_text(plan['part_size'])}"] if plan["part_size"] else []
+    kind += rows.setting(cell)
     if plan["checksums"] is not None:
         kind.append("with checksums" if plan["checksums"] else "without checksums")
     return f"{title[0].upper()}{title[1:]} ({', '.join(kind)}); {rows.scale(cell)}."
@@ -119,13 +118,7 @@ def _estimate(found: dict) -> Estimate:
     return Estimate(found["median"], found["low"], found["high"], found["count"])
 
 
-def _without(cell: Cell) -> list[str]:
-    """Who has no row, by reason."""
-    by_reason: dict[str, list[str]] = {}
-    for said in cell.said["clients"]:
-        if said["state"] != "measured":
-            by_reason.setdefault(reason(said), []).append(f"`{said['client']}`")
-    if not by_reason:
-        return []
-    told = [f"{', '.join(names)}: {why}" for why, names in by_reason.items()]
-    return ["", "Not in the table:", "", *(f"- {one}" for one in told)]
+def _missing(cell: Cell) -> list[tuple[str, str]]:
+    return [
+        (one["client"], reason(one)) for one in cell.said["clients"] if one["state"] != "measured"
+    ]

@@ -8,6 +8,7 @@ than the claim's own. A text with a figure that no record has is left out as a w
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ..clients import registry
 from ..plans import names as workloads
@@ -45,6 +46,11 @@ def check_text(text: str) -> str | None:
         if under and metric not in BY_NAME:
             return f"{{{inside}}}: no ratio is made of {metric}"
     return None
+
+
+def quotes(texts: Iterable[str]) -> bool:
+    """Whether any of the texts has a figure of its claim's own work."""
+    return any("@" not in inside for text in texts for inside in _PLACE.findall(text))
 
 
 def filled(text: str, shelf: Shelf, wanted: Wanted | None, rank: str) -> str | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..records.metrics import BY_NAME
-from ..sessions.cells import size
 from . import formatting
 from .shelf import Cell, Point
 
@@ -51,12 +52,12 @@ def connections(point: Point) -> str:
     return f"{estimate.median:.0f}" if estimate else "-"
 
 
-def setting(point: Point) -> str:
+def setting(cell: Cell) -> list[str]:
     """The point of a sweep at which this is."""
-    plan = point.cell.plan
-    parts = [f"{plan['concurrency']} in flight"] if plan["concurrency"] else []
-    parts += [f"parts of {size(plan['part_size'])}"] if plan["part_size"] else []
-    return ", ".join(parts)
+    plan = cell.plan
+    found = [f"{plan['concurrency']} in flight"] if plan["concurrency"] else []
+    found += [f"parts of {formatting.bytes_text(plan['part_size'])}"] if plan["part_size"] else []
+    return found
 
 
 def remarks(point: Point) -> list[str]:
@@ -83,3 +84,23 @@ def scale(cell: Cell) -> str:
     moved = f", {formatting.bytes_text(said['bytes'])}" if said["bytes"] else ""
     shrunk = "" if said["scale"] == 1 else f", {said['scale']:g} of its full size"
     return f"{count}{moved} a round{shrunk}"
+
+
+def preset(cell: Cell) -> str:
+    """The modelled store, and by what it was scaled to fit the machine."""
+    said = cell.shelved.preset or {}
+    found = [f"`{cell.shelved.settings['preset']}`"]
+    if said.get("bytes_factor", 1) != 1:
+        found.append(f"rates x {said['bytes_factor']:g}")
+    if said.get("burst_factor", 1) != 1:
+        found.append(f"length of bursts x {said['burst_factor']:.3g}")
+    return found[0] + (f" ({', '.join(found[1:])})" if found[1:] else "")
+
+
+def absent(missing: Iterable[tuple[str, str]]) -> list[str]:
+    """Lines on clients without a row, by reason; none where there are none."""
+    by_reason: dict[str, list[str]] = {}
+    for client, why in missing:
+        by_reason.setdefault(why, []).append(f"`{client}`")
+    told = [f"- {', '.join(names)}: {why}" for why, names in by_reason.items()]
+    return ["", "Not in the table:", "", *told] if told else []

@@ -9,6 +9,7 @@ are paired by block; between cells or records nothing is paired, and the ratio s
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -40,10 +41,18 @@ class Shelved:
         self.name = record.folder.name
         self.started = record.plan["started"]
         self.settings = record.plan["settings"]
-        summary = record.summary or summarise(record.plan, record.lines())
-        said = {cell["id"]: cell for cell in summary["cells"]}
+        self.summary = record.summary or summarise(record.plan, record.lines())
+        said = {cell["id"]: cell for cell in self.summary["cells"]}
         self.cells = [Cell(self, cell, said[cell["id"]]) for cell in record.plan["cells"]]
         self._rounds: dict[tuple[str, str], dict[int, Block]] | None = None
+
+    @functools.cached_property
+    def preset(self) -> dict | None:
+        """What the record says of the modelled store, None where there was none."""
+        for line in self.record.lines():
+            if line.get("event") == "store":
+                return line["describe"].get("preset")
+        return None
 
     def rounds(self, cell: str, client: str) -> dict[int, Block]:
         """Counted rounds by block."""

@@ -139,6 +139,10 @@ class _Beside:
         sizes = "; ".join(dict.fromkeys(rows.scale(cell) for cell in cells))
         links = dict.fromkeys(cell.shelved.name for cell in cells)
         records = ", ".join(f"[{name}](records/{name})" for name in sorted(links))
-        where = f" on the modelled {rows.preset(cells[0])}" if wanted.preset else ""
+        where = ""
+        if wanted.preset:
+            where = f" on the modelled {rows.preset(cells[0])}"
+        elif any(other.preset for other in self.table.repeats):
+            where = " without a modelled network"
         title = f"**`{wanted.workload}`**{where}: {workload.title}"
         return [f"{title} ({', '.join(kind)}); {sizes}. {records}"]

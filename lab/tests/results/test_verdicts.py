@@ -23,6 +23,9 @@ HALF = Claimed.of_ratio(0.5)
         (Claimed("less"), (9.0, 8.0, 10.0), verdicts.DISAGREES),
         (Claimed("equal"), (1.3, 0.9, 1.7), verdicts.AGREES),
         (Claimed("equal"), (1.03, 1.02, 1.04), verdicts.AGREES),
+        (Claimed("not more"), (0.5, 0.4, 0.6), verdicts.AGREES),
+        (Claimed("not more"), (1.3, 0.9, 1.7), verdicts.AGREES),
+        (Claimed("not more"), (1.3, 1.1, 1.7), verdicts.DISAGREES),
         (Claimed("equal"), (1.1, 1.02, 1.2), verdicts.DISAGREES),
     ],
 )

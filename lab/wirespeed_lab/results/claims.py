@@ -41,7 +41,7 @@ def _claimed(claim: Claim) -> str:
     if claimed is None:
         return "-"
     if claimed.low is None or claimed.high is None:
-        return {"more": "> 1", "less": "< 1", "equal": "= 1"}[claimed.side]
+        return {"more": "> 1", "less": "< 1", "equal": "= 1", "not more": "≤ 1"}[claimed.side]
     low, high = formatting.number(claimed.low), formatting.number(claimed.high)
     return low if low == high else f"{low} to {high}"
 

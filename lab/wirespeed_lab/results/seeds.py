@@ -20,11 +20,10 @@ from ..plans.fields import Fields
 from ..records.metrics import BY_NAME
 from ..stores import preset as presets
 from .quoting import check_text
-from .verdicts import Claimed
+from .verdicts import SIDES, Claimed
 from .wanted import Wanted
 
 FOLDER = places.REPOSITORY / "lab" / "seeds"
-SIDES = ("more", "less", "equal")
 
 
 class BadSeed(BadInput):

@@ -16,6 +16,8 @@ DIRECTION = "agrees in direction"
 NO_DIFFERENCE = "no difference here"
 DISAGREES = "disagrees"
 NOT_MEASURED = "not measured"
+#: On which side of 1 a claimed ratio lies; "not more" is both "less" and "equal".
+SIDES = ("more", "less", "equal", "not more")
 ALL = (AGREES, DIRECTION, NO_DIFFERENCE, DISAGREES, NOT_MEASURED)
 
 #: Sizes within this factor of each other agree: reports of one to three rounds, from machines of
@@ -28,8 +30,7 @@ EQUAL = 1.05
 
 @dataclasses.dataclass(frozen=True)
 class Claimed:
-    """A published ratio of one over another. ``side`` is "more", "less" or "equal"; ``low`` and
-    ``high`` are its size, equal to each other where it is one number, None where the report gives
+    """A published ratio of one over another. ``side`` is one of `SIDES`; ``low`` and ``high`` are its size, equal to each other where it is one number, None where the report gives
     a direction only."""
 
     side: str
@@ -48,6 +49,8 @@ def verdict(claimed: Claimed, ours: Estimate | None) -> str:
     """One of `ALL`; what rests on fewer than `FEWEST_PAIRS` rounds is not measured."""
     if ours is None or ours.count < FEWEST_PAIRS:
         return NOT_MEASURED
+    if claimed.side == "not more":
+        return DISAGREES if ours.low > 1 else AGREES
     same = ours.low <= 1 <= ours.high
     if claimed.side == "equal":
         near = ours.low >= 1 / EQUAL and ours.high <= EQUAL

@@ -30,8 +30,8 @@ EQUAL = 1.05
 
 @dataclasses.dataclass(frozen=True)
 class Claimed:
-    """A published ratio of one over another. ``side`` is one of `SIDES`; ``low`` and ``high`` are its size, equal to each other where it is one number, None where the report gives
-    a direction only."""
+    """A published ratio of one over another. ``side`` is one of `SIDES`; ``low`` and ``high`` are
+    its size, equal to each other where it is one number, None where only a direction is given."""
 
     side: str
     low: float | None = None

@@ -60,11 +60,15 @@ demo: release limit release-extension ## build, start the server, move data, pri
 bench: release drivers environments awscli $(GO_BINS) instructions .venv/.stamp ## run the benchmarks and write their records
 	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.figures
 
+.PHONY: results
+results: .venv/.stamp ## write lab/RESULTS.md from the lab's records
+	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.results
+
 .PHONY: test
 test: test-rust test-python test-package test-newer test-threads test-torch ## run every test
 
 .PHONY: check
-check: check-rust check-directions check-python check-types check-prose check-deny ## formatting, lints, types, directions, licences, spelling
+check: check-rust check-directions check-python check-results check-types check-prose check-deny ## formatting, lints, types, directions, licences, spelling
 
 .PHONY: extension
 extension: .venv/.stamp | need-rust ## build the Python package into .venv, for trying it out
@@ -277,6 +281,11 @@ check-directions: .venv/.stamp
 check-python: .venv/.stamp
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
+
+# That lab/RESULTS.md is what the records give.
+.PHONY: check-results
+check-results: .venv/.stamp
+	PYTHONPATH=lab $(PYTHON) -m wirespeed_lab.results --check
 
 # What a person's type checker sees of the package, and that it is what the compiled half has.
 .PHONY: check-types

@@ -2,7 +2,7 @@
 
 What it is to do wrong is in PRETEND: die=N (in round N), lie=N (a wrong digest or size), fail=N
 (an item with an error), slow=SECONDS a round, burn=SECONDS of CPU a round, skip, own=N (says
-that N are in flight), hold=MIB of memory.
+that N are in flight), hold=MIB of memory, without=SETTING.
 """
 
 import json
@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "drivers" / "python
 
 import synthetic_bytes
 
+SETTINGS = ("concurrency", "part_size", "checksums", "listing")
 WRONG = dict(part.partition("=")[::2] for part in os.environ.get("PRETEND", "").split())
 
 
@@ -35,7 +36,7 @@ def describe():
         operations=["get", "put", "list"],
         sinks=["discard", "memory", "stream", "file"],
         sources=["memory", "file"],
-        settings=["concurrency", "part_size", "checksums", "listing"],
+        settings=[name for name in SETTINGS if name != WRONG.get("without")],
         tls=True,
     )
 

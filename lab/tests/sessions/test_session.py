@@ -55,6 +55,16 @@ def test_a_client_with_wrong_bytes_is_disqualified(make, wrong, says):
     assert all(ratio["to"] != "lies" for ratio in made.summed("good")["ratios"])
 
 
+def test_a_client_without_a_setting_for_it_takes_part_with_its_own_number_in_flight(make):
+    pretend = {"asked": "own=2", "own": "own=2 without=concurrency", "none": "without=checksums"}
+    made = make(pretend, checksums=True)
+    made.run()
+    assert "concurrency in effect was 2" in made.summed("asked")["reason"]
+    assert made.summed("own")["state"] == "measured"
+    assert made.summed("own")["effective"]["concurrency"] == 2
+    assert "does not let checksums be chosen" in made.summed("none")["reason"]
+
+
 def test_a_put_that_left_other_bytes_is_disqualified(make):
     made = make({"one": ""}, operation="put")
     made.store.complaints = ["'a/00000002' is wrong at byte 7"]

@@ -2,7 +2,7 @@
 //! nor sample. What wirespeed-rust costs more than this is what driving costs (`python -m wirespeed_lab.overhead`).
 
 use std::future::Future;
-use std::io::{BufRead, Write, stdin, stdout};
+use std::io::{Write, stdin, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

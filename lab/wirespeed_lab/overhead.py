@@ -30,15 +30,15 @@ from .stores import StoreFailed, open_store
 DRIVERS = places.REPOSITORY / "lab" / "drivers" / "rust"
 DRIVER, BARE = "wirespeed-rust", "bare"
 #: Rounds under callgrind: what the fewer cost, start-up included, is taken from what more cost.
-FEW, MANY, REPEATS = 2, 6, 3
+FEW, MANY, REPEATS = 1, 2, 3
 BLOCKS = 40
 LIMIT_S = 600
 #: At most so much more than the bare engine.
 INSTRUCTIONS = stats.Threshold(1.01)
 #: Small objects, of which driving costs the largest share, and large ones.
 WORK = {
-    "4 KiB": tuple(Item(f"small/{n:08d}", 4096) for n in range(8192)),
-    "1 MiB": tuple(Item(f"large/{n:08d}", 1 << 20) for n in range(512)),
+    "4 KiB": tuple(Item(f"small/{n:08d}", 4096) for n in range(4096)),
+    "1 MiB": tuple(Item(f"large/{n:08d}", 1 << 20) for n in range(256)),
 }
 CALLGRIND = (
     *("valgrind", "--tool=callgrind", "--quiet"),

@@ -40,10 +40,9 @@ WORK = {
     "4 KiB": tuple(Item(f"small/{n:08d}", 4096) for n in range(4096)),
     "1 MiB": tuple(Item(f"large/{n:08d}", 1 << 20) for n in range(256)),
 }
-CALLGRIND = (
-    *("valgrind", "--tool=callgrind", "--quiet"),
-    *("--collect-atstart=yes", "--toggle-collect=*Round*report*"),
-)
+CALLGRIND = ("valgrind", "--tool=callgrind", "--quiet")
+#: Counts within what prints the samples, and nowhere else.
+PRINTING = "--toggle-collect=*Round*report*"
 
 
 class Failed(Exception):
@@ -63,13 +62,13 @@ def programs() -> dict[str, list[str]]:
 
 
 def instructions(command: list[str], plan: str, environment: dict[str, str], core: int) -> int:
-    """Of one round. Raises Failed."""
+    """Of one round, without what prints its samples. Raises Failed."""
 
-    def count(rounds: int) -> int:
+    def count(rounds: int, *only: str) -> int:
         with tempfile.TemporaryDirectory() as folder:
             profile = Path(folder) / "profile"
             done = subprocess.run(
-                [*CALLGRIND, f"--callgrind-out-file={profile}", *command],
+                [*CALLGRIND, *only, f"--callgrind-out-file={profile}", *command],
                 input=plan + "".join(_go(n) for n in range(rounds)),
                 capture_output=True,
                 text=True,
@@ -85,8 +84,9 @@ def instructions(command: list[str], plan: str, environment: dict[str, str], cor
             raise Failed("callgrind wrote no total")
         return int(found[1])
 
-    few, many = count(FEW), count(MANY)
-    return (many - few) // (MANY - FEW)
+    spent = count(MANY) - count(FEW)
+    printing = count(MANY, PRINTING) - count(FEW, PRINTING)
+    return (spent - printing) // (MANY - FEW)
 
 
 class Running:

@@ -17,6 +17,12 @@ from awscrt.s3 import S3Client, S3RequestTlsMode, create_default_s3_signing_conf
 from lab_protocol import Plan
 
 
+def target_gbps(plan: Plan) -> float | None:
+    """The runtime takes a connection for each 0.4 Gbit/s that it aims at, and a number that it is
+    told only makes them fewer: it has to aim high enough first. None is its default."""
+    return None if plan.concurrency is None else max(10.0, 0.5 * plan.concurrency)
+
+
 def made(plan: Plan) -> S3Client:
     """As many event loops as the runtime starts by itself: one for each core it may use."""
     loops = EventLoopGroup()
@@ -35,5 +41,6 @@ def made(plan: Plan) -> S3Client:
         tls_mode=S3RequestTlsMode.ENABLED if plan.secure else S3RequestTlsMode.DISABLED,
         tls_connection_options=tls,
         part_size=plan.part_size,
+        throughput_target_gbps=target_gbps(plan),
         max_active_connections_override=plan.concurrency,
     )

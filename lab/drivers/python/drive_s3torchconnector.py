@@ -18,7 +18,12 @@ class S3Torch:
         self.workers = plan.concurrency or lab_protocol.DEFAULT_WORKERS
         part = {"part_size": plan.part_size} if plan.part_size else {}
         self._client = MountpointS3Client(
-            region=plan.region, endpoint=plan.endpoint, force_path_style=True, **part
+            region=plan.region,
+            endpoint=plan.endpoint,
+            force_path_style=True,
+            # It takes a connection for each 0.4 Gbit/s that it aims at.
+            throughput_target_gbps=max(10.0, 0.4 * self.workers),
+            **part,
         )
 
     def get(self, operation: Operation) -> None:

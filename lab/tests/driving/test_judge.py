@@ -20,7 +20,7 @@ COUNTS = {
     "requests": ITEMS,
     "bytes_out": ITEMS * 1300,
     "requests_in_flight_peak": 3,
-    "connections_used": 3,
+    "held_back": ITEMS,
 }
 
 
@@ -112,7 +112,7 @@ def test_each_fault_is_told(change, said):
         ({"requests": 11}, "the server saw 11 requests for 12 items"),
         ({"bytes_out": 11_999}, "12000 bytes are claimed, and the server had seen 11999"),
         ({"requests_in_flight_peak": 6}, "the server had 6 requests in flight, and 3 at most"),
-        ({"connections_used": 1}, "3 requests in flight are claimed, and there were 1"),
+        ({"requests_in_flight_peak": 1}, "3 requests in flight are claimed, and the server had 1"),
     ],
 )
 def test_the_server_is_believed(counted, said):
@@ -123,8 +123,14 @@ def test_the_server_is_believed(counted, said):
 def test_fewer_in_flight_than_claimed_are_seen_in_the_samples():
     made = sound(in_flight=1)
     made.done["effective"]["concurrency"] = 3
-    (fault,) = judge(PLAN, made, {})
+    (fault,) = judge(PLAN, made, COUNTS)
     assert fault == "3 items in flight are claimed, and 1 samples overlap"
+
+
+def test_where_answers_come_at_once_fewer_may_be_in_flight():
+    made = sound(in_flight=1)
+    made.done["effective"]["concurrency"] = 3
+    assert judge(PLAN, made, {**COUNTS, "held_back": 0, "requests_in_flight_peak": 1}) == []
 
 
 def test_parts_are_counted_at_the_server():

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from wirespeed_lab import places, plans
-from wirespeed_lab.hosts import addresses, coordinator, together
+from wirespeed_lab.hosts import addresses, coordinator, record, together
 
 HERE = Path(__file__).parent
 LAB = HERE.parents[1]
@@ -113,10 +113,11 @@ class Hosts:
         )
 
     def measure(self, addresses, plan, tell=None, **more):
-        """The summary and all events."""
+        """The summary and all events, each of the form that a record has."""
         events = []
 
         def told(event):
+            record.check(json.loads(json.dumps(event)), "an event")
             events.append(event)
             if tell is not None:
                 tell(event)
@@ -148,9 +149,9 @@ def store():
         yield running
 
 
-@pytest.fixture
-def hosts(tmp_path, store, monkeypatch):
-    monkeypatch.setattr(coordinator, "fingerprint", lambda: VERSION)
+@contextlib.contextmanager
+def agents_in(folder, store):
+    """Hosts whose agents are gone at the end."""
     # Other tests of this session may have turned the store to another plan.
     store.prepare(get_plan())
     said = {
@@ -159,6 +160,28 @@ def hosts(tmp_path, store, monkeypatch):
         "bucket": store.bucket,
         "ca_pem": None,
     }
-    made = Hosts(tmp_path, said)
-    yield made
-    made.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coordinator, "fingerprint", lambda: VERSION)
+        made = Hosts(folder, said)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@pytest.fixture
+def hosts(tmp_path, store):
+    with agents_in(tmp_path, store) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def real_events(tmp_path_factory, store):
+    """What a run on two agents told: one client that was measured, one that one of them skips."""
+    with agents_in(tmp_path_factory.mktemp("hosts"), store) as made:
+        addresses = [
+            made.start(1, more={"other": made.reference()}),
+            made.start(2, more={"other": made.reference("skip")}),
+        ]
+        events = made.measure(addresses, get_plan(), clients=["reference", "other"], blocks=2)[1]
+    return json.loads(json.dumps(events))

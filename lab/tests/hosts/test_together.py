@@ -31,7 +31,7 @@ def test_three_agents_run_together_and_are_merged(hosts):
             assert len(host["samples"]) == 40
             assert sum(sample["bytes"] for sample in host["samples"]) == 40 * 200_000
             assert host["start_ns"] <= min(s["start_ns"] for s in host["samples"])
-            assert host["faults"] == ()
+            assert host["faults"] == []
         merged = event["merged"]
         assert [share["name"] for share in merged["hosts"]] == names
         assert 0 < merged["bytes"] <= 3 * 40 * 200_000

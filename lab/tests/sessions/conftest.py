@@ -58,6 +58,9 @@ class PretendedStore:
     def renew(self):
         pass
 
+    def hold_back(self, held):
+        pass
+
     def counts(self):
         return {}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import places
+from ..hosts import record as hosts_record
 from ..records import Record, latest
 from ..sessions import Entry, slowed
 
@@ -66,9 +67,19 @@ def record_at(path: Path | None) -> Record:
     Raises BadRecord."""
     if path is None:
         return Record.open(latest(places.RECORDS))
-    if not path.exists() and (places.RECORDS / path).exists():
-        path = places.RECORDS / path
-    return Record.open(path)
+    if hosts_at(path):
+        raise Refused(f"{path} is a record of several hosts: `show` and `verify` read it")
+    return Record.open(_placed(path))
+
+
+def hosts_at(path: Path | None) -> list[Path]:
+    """The records of several hosts that are there, or below lab/records by that name."""
+    return hosts_record.within(_placed(path)) if path else []
+
+
+def _placed(path: Path) -> Path:
+    under = places.RECORDS / path
+    return under if not path.exists() and under.exists() else path
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

@@ -8,11 +8,14 @@ from pathlib import Path
 from rich.table import Table
 
 from .. import clients, places, plans, stores
+from ..hosts import command as hosts_command
+from ..hosts import record as hosts_record
+from ..hosts import verifying as hosts_verifying
 from ..records import BadRecord, Record, comparing, summarise
 from ..records import verify as check
 from ..records.record import PLAN
 from . import tables
-from .choosing import Refused, record_at
+from .choosing import Refused, hosts_at, record_at
 
 
 def list_(args: argparse.Namespace) -> int:
@@ -32,6 +35,9 @@ def list_(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Prints the tables of a record. One that was never summed up is summed up now."""
+    if of_hosts := hosts_at(args.record):
+        print("\n\n".join(hosts_command.shown(path) for path in of_hosts))
+        return 0
     console, record = tables.console(), record_at(args.record)
     summary = record.summary or summarise(record.plan, record.lines())
     known = [cell["id"] for cell in summary["cells"]]
@@ -79,17 +85,23 @@ def compare(args: argparse.Namespace) -> int:
 
 def verify(args: argparse.Namespace) -> int:
     """Recomputes summaries; 1 when any record is not what its samples say."""
-    folders = args.records or sorted(path.parent for path in places.RECORDS.glob(f"*/{PLAN}"))
-    if not folders:
+    asked = args.records or _every_record()
+    if not asked:
         raise Refused(f"{places.RECORDS} holds no record to verify")
     bad = 0
-    for folder in folders:
-        complaints = check(record_at(folder))
-        bad += bool(complaints)
-        print(f"{folder}: {'as its samples say' if not complaints else 'NOT as its samples say'}")
-        for complaint in complaints:
-            print(f"  {complaint}")
+    for path in asked:
+        verified = {found: hosts_verifying.verify(found) for found in hosts_at(path)}
+        for found, complaints in (verified or {path: check(record_at(path))}).items():
+            bad += bool(complaints)
+            print(f"{found}: {'NOT ' if complaints else ''}as its samples say")
+            for complaint in complaints:
+                print(f"  {complaint}")
     return 1 if bad else 0
+
+
+def _every_record() -> list[Path]:
+    folders = [path.parent for path in places.RECORDS.glob(f"*/{PLAN}")]
+    return sorted(folders + list(places.RECORDS.glob(f"*/{hosts_record.NAMES}")))
 
 
 def _side(text: str, record: Path | None) -> tuple[Record, str | None]:
@@ -145,6 +157,8 @@ def _records() -> Table:
             table.add_row(path.parent.name, "", "", str(error))
             continue
         table.add_row(path.parent.name, str(len(cells)), str(len(taking_part)), state)
+    for path in sorted(places.RECORDS.glob(f"*/{hosts_record.NAMES}")):
+        table.add_row(f"{path.parent.name}/{path.name}", "", "", "several hosts")
     return table
 
 

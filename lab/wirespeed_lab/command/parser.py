@@ -108,7 +108,10 @@ def _run(commands: argparse._SubParsersAction) -> None:
         "--write-to", metavar="BUCKET", help="at a URL: a bucket that may be written to"
     )
     run.add_argument(
-        "--out", type=Path, metavar="DIR", help="default: lab/records/<date>-<machine>"
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="default: lab/records/<date>-<machine>, with --hosts lab/records/<date>-<N>-hosts",
     )
     run.add_argument("--resume", type=Path, metavar="DIR", help="go on with a record")
     run.add_argument("--plain", action="store_true", help="plain lines, also in a terminal")
@@ -126,7 +129,13 @@ def _looking(commands: argparse._SubParsersAction) -> None:
     doctor.set_defaults(run=doctoring.doctor)
 
     show = commands.add_parser("show", help="the tables of a record")
-    show.add_argument("record", nargs="?", type=Path, metavar="DIR", help="default: the newest")
+    show.add_argument(
+        "record",
+        nargs="?",
+        type=Path,
+        metavar="PATH",
+        help="a folder, or a file of `run --hosts` (default: the newest folder)",
+    )
     show.add_argument("--cell", metavar="ID", help="this one alone")
     show.add_argument("--wide", action="store_true", help="all metrics")
     show.set_defaults(run=looking.show)
@@ -146,7 +155,13 @@ def _looking(commands: argparse._SubParsersAction) -> None:
     compare.set_defaults(run=looking.compare)
 
     verify = commands.add_parser("verify", help="recompute summaries from samples")
-    verify.add_argument("records", nargs="*", type=Path, metavar="DIR", help="default: all")
+    verify.add_argument(
+        "records",
+        nargs="*",
+        type=Path,
+        metavar="PATH",
+        help="folders, or files of `run --hosts` (default: all)",
+    )
     verify.set_defaults(run=looking.verify)
 
 

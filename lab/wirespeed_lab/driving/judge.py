@@ -12,11 +12,11 @@ from ..plans import Item, Plan
 from . import digests
 from .driver import Round
 
-#: The share of the concurrency that a driver claims which must have been seen in flight. Below
-#: it the claim is false; above it a client may only have been quicker than its own next request.
+#: The share of the concurrency that a driver claims which must have been in flight at once where
+#: every answer was held back. Elsewhere a client may be done sooner than it asks again.
 SEEN = 0.5
-#: Requests and connections beyond what was claimed that are no lie: a listing, a HEAD, one that
-#: was tried again while its forerunner still closed.
+#: Requests beyond what was claimed that are no lie: a listing, a HEAD, one that was tried again
+#: while its forerunner still closed.
 ASIDE = 2
 #: Bytes that no client splits, where it doesn't say what it splits: the least part of S3.
 WHOLE = 5 << 20
@@ -28,9 +28,9 @@ _TOLD = 3
 
 def judge(plan: Plan, round: Round, counts: Mapping[str, int]) -> list[str]:
     """Faults of the round, none where it is sound. ``counts`` is what the server counted from
-    ``go`` to ``done`` (``requests``, ``bytes_in``, ``bytes_out``), the highest that it saw at once
-    and on how many connections (``requests_in_flight_peak``, ``connections_used``); what it does
-    not say is not judged."""
+    ``go`` to ``done`` (``requests``, ``bytes_in``, ``bytes_out``, ``held_back``: answers that it
+    held back) and the highest that it saw at once (``requests_in_flight_peak``); what it does not
+    say is not judged."""
     faults = _items(plan, round)
     if not faults:
         faults += _bytes(plan, round)
@@ -144,11 +144,13 @@ def _in_flight(plan: Plan, round: Round, counts: Mapping[str, int]) -> list[str]
     seen = counts.get("requests_in_flight_peak")
     if seen is not None and seen > claimed + ASIDE and _one_request_each(plan, round):
         faults.append(f"the server had {seen} requests in flight, and {claimed} at most were to be")
+    if not counts.get("held_back"):
+        return faults
     most = min(claimed, _requests(plan, round.done["effective"]))
-    connections = counts.get("connections_used")
-    if connections is not None and connections < math.ceil(most * SEEN):
+    if seen is not None and seen < math.ceil(most * SEEN):
         faults.append(
-            f"{most} requests in flight are claimed, and there were {connections} connections"
+            f"{most} requests in flight are claimed, and the server had {seen} while it held "
+            "answers back"
         )
     single = all(sample["count"] == 1 for sample in round.samples)
     if single and len(plan.work) >= 2 * claimed and overlap < math.ceil(claimed * SEEN):

@@ -83,13 +83,29 @@ class Agent:
         self._setting = setting
         self._turn = asyncio.Lock()
         self._strangers = 0
+        self._connections: set[asyncio.Task] = set()
         self.served = asyncio.Event()
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
         """Begins to listen. Raises OSError."""
         return await asyncio.start_server(self._connected, host, port)
 
+    async def close(self) -> None:
+        """Ends whoever is connected, and returns when the drivers are gone. To cancel all tasks at
+        once, as the end of the loop does, would close a driver under the thread that reads it."""
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        this = asyncio.current_task()
+        self._connections.add(this)
+        try:
+            await self._serve(reader, writer)
+        finally:
+            self._connections.discard(this)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = writer.get_extra_info("peername") or ("?", 0)
         line = wire.Line(reader, writer, f"coordinator {peer[0]}:{peer[1]}")
         try:
@@ -129,7 +145,7 @@ async def serve(setting: Setting, address: Address, *, once: bool) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with server:
         await stopped.wait()
-    # Whoever is being served is cut off when the loop ends; its drivers are killed on the way.
+        await agent.close()
 
 
 class _Session:

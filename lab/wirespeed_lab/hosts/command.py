@@ -1,7 +1,7 @@
 """The command line of hosts: `agent`, and `run --hosts`.
 
 `add` gives a parser its sub-command, `add_run_options` gives `run` the options of several hosts,
-and `run` does what they ask for.
+and `run` does what they ask for. `shown` is what a person reads of a record.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import asyncio
 import contextlib
 import dataclasses
 import datetime
-import gzip
-import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from .. import clients, plans, stores
-from . import addresses, coordinator, together, wire
+from .. import clients, places, plans, stores
+from ..records import CutOff
+from . import addresses, coordinator, record, together, wire
 from . import agent as agents
+from .summary import Told
 
 
 def add(subparsers: argparse._SubParsersAction) -> None:
@@ -62,14 +62,37 @@ def run(args: argparse.Namespace) -> int:
     except (ValueError, OSError) as error:
         print(f"wirespeed-lab: {error}", file=sys.stderr)
         return 2
+    now = datetime.datetime.now(datetime.UTC)
+    folder = args.records or places.RECORDS / f"{now:%Y%m%dT%H%M%SZ}-{len(request.hosts)}-hosts"
     try:
-        with _record(args.records) as tell, _placed(args, request) as placed:
+        with _placed(args, request) as placed, record.written(folder, now) as tell:
             summary = asyncio.run(together.measure(placed, tell))
-    except (coordinator.HostsFailed, stores.StoreFailed) as error:
+    except (coordinator.HostsFailed, stores.StoreFailed, CutOff) as error:
         print(f"wirespeed-lab: {error}", file=sys.stderr)
         return 1
     print(table(summary))
+    print(f"Record: {folder}")
     return 0 if summary["clients"] else 1
+
+
+def shown(path: Path) -> str:
+    """What a record says: where it was measured, and its summary. One that was never summed up is
+    summed up as far as it goes. Raises BadRecord."""
+    told, summary, remark = Told(), None, []
+    try:
+        for line in record.lines(path):
+            told.take(line)
+            summary = line if line["type"] == "summary" else summary
+    except record.CutShort as error:
+        remark = [str(error)]
+    if summary is None:
+        remark.append("The measurement did not come to its end: this is what its lines say.")
+    machines = ", ".join(
+        f"{name} ({said['machine'].get('cpu')}, {said['machine'].get('cores')} cores)"
+        for name, said in told.header["hosts"].items()
+    )
+    title = f"{path.name}: {told.header['started']}; server {told.header['store']['endpoint']}"
+    return "\n".join([title, f"hosts {machines}", table(summary or told.summary()), *remark])
 
 
 def table(summary: Mapping) -> str:
@@ -163,24 +186,6 @@ def _placed(args: argparse.Namespace, request: together.Request) -> Iterator[tog
             "ca_pem": store.ca_file.read_text() if store.ca_file else None,
         }
         yield dataclasses.replace(request, store=said, uploads=store.check_uploads)
-
-
-@contextlib.contextmanager
-def _record(folder: Path | None) -> Iterator[Callable[[dict], None]]:
-    """Where events go: a new file of compressed JSON lines in the folder, or nowhere. Each line is
-    flushed, so that what was told before an end stands."""
-    if folder is None:
-        yield lambda _: None
-        return
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H%M%SZ")
-    folder.mkdir(parents=True, exist_ok=True)
-    with gzip.open(folder / f"hosts-{now}.jsonl.gz", "xt") as file:
-
-        def tell(event: dict) -> None:
-            file.write(json.dumps(event, separators=(",", ":")) + "\n")
-            file.flush()
-
-        yield tell
 
 
 def _spread(estimate: Mapping, unit: float, form: str) -> str:

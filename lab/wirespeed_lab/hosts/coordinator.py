@@ -14,9 +14,11 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
-from . import clocks, merging, wire
+from ..records import from_root
+from . import clocks, wire
 from .addresses import Address
 from .agent import BEAT, SILENCE
+from .rounds import HostRound
 from .versions import differences, fingerprint
 
 #: Seconds for a connection, a look at the host, the start of a driver.
@@ -37,31 +39,6 @@ class HostsFailed(Exception):
 
 class ClientSkipped(Exception):
     """A client can't do the plan, or isn't installed, on at least one host."""
-
-
-@dataclasses.dataclass(frozen=True)
-class HostRound:
-    """One host's part in a round: its samples with times of the coordinator's clock, and what the
-    lab holds against them."""
-
-    name: str
-    start_ns: int
-    end_ns: int
-    uncertainty_ns: int
-    samples: tuple[dict, ...]
-    effective: Mapping[str, object]
-    faults: tuple[str, ...]
-
-    def host(self) -> merging.Host:
-        """What is merged of it. Operations that failed moved nothing."""
-        operations = tuple(
-            merging.Operation(
-                sample["start_ns"], sample["end_ns"], sample["bytes"], sample.get("count", 1)
-            )
-            for sample in self.samples
-            if sample.get("error") is None
-        )
-        return merging.Host(self.name, self.start_ns, self.end_ns, operations, self.uncertainty_ns)
 
 
 class _Peer:
@@ -105,7 +82,8 @@ class _Peer:
             if message["type"] == "failed":
                 raise HostsFailed(f"{self.name}: {str(message.get('reason'))[:2000]}")
             if message["type"] == "skip":
-                raise ClientSkipped(f"{self.name}: {str(message.get('reason'))[:2000]}")
+                reason = from_root(str(message.get("reason"))[:2000])
+                raise ClientSkipped(f"{self.name}: {reason}")
             if message["type"] != "beat":
                 return message
 
@@ -210,12 +188,13 @@ class Coordinator:
     async def _join(self, peer: _Peer) -> None:
         await peer.connect(self._token)
         self._connected.append(peer)
-        peer.look = await peer.answer({"type": "look"}, LOOK_LIMIT)
-        if peer.look.get("fingerprint") != fingerprint():
+        said = await peer.answer({"type": "look"}, LOOK_LIMIT)
+        if said.get("fingerprint") != fingerprint():
             raise HostsFailed(
-                f"{peer.name} runs another version of the lab ({peer.look.get('fingerprint')}, and "
+                f"{peer.name} runs another version of the lab ({said.get('fingerprint')}, and "
                 f"here {fingerprint()}): install the same on both"
             )
+        peer.look = {name: said[name] for name in ("host", "fingerprint", "machine", "cpus")}
         peer.offset = await peer.measure_clock()
         clocks.check(peer.name, peer.offset, self._wall_bound_ns)
 
@@ -237,9 +216,9 @@ class Coordinator:
             offset.to_ours(said["go_ns"]),
             offset.to_ours(said["done_ns"]),
             offset.uncertainty,
-            tuple(_translated(row, offset) for row in rows),
+            [_sample(row, offset) for row in rows],
             said["effective"],
-            tuple(said["faults"]),
+            from_root(said["faults"]),
         )
 
     async def _all(self, step: Callable[[_Peer], Awaitable[Result]]) -> list[Result]:
@@ -289,14 +268,14 @@ class Coordinator:
         await asyncio.gather(*(peer.line.close() for peer in connected))
 
 
-def _translated(row: dict, offset: clocks.Offset) -> dict:
-    """A sample with its times by our clock."""
-    times = {
-        field: offset.to_ours(row[field])
-        for field in ("start_ns", "first_ns", "end_ns")
-        if row.get(field) is not None
-    }
-    return {**row, **times}
+def _sample(row: dict, offset: clocks.Offset) -> dict:
+    """What is kept of a sample, with its times by our clock."""
+    kept = {name: row[name] for name in ("n", "worker", "bytes", "count", "error")}
+    for name in ("start_ns", "first_ns", "end_ns"):
+        kept[name] = None if row[name] is None else offset.to_ours(row[name])
+    if row.get("keys") is not None:
+        kept["keys"] = row["keys"]
+    return kept
 
 
 def _whole(peer: _Peer, message: dict, field: str) -> int:

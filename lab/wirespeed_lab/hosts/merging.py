@@ -81,11 +81,11 @@ class Merged:
 
     @property
     def bytes(self) -> float:
-        return sum(share.bytes for share in self.shares)
+        return math.fsum(share.bytes for share in self.shares)
 
     @property
     def operations(self) -> float:
-        return sum(share.operations for share in self.shares)
+        return math.fsum(share.operations for share in self.shares)
 
     @property
     def bytes_per_second(self) -> float:

@@ -102,6 +102,14 @@ def sound_bytes(path: Path) -> int:
     return sound
 
 
+def cut_off(path: Path) -> bool:
+    """Whether the file ends within a line, or within what packs its lines."""
+    sound, last = 0, b"\n"
+    for data, end in _pieces(path):
+        sound, last = end, data[-1:] or last
+    return sound != path.stat().st_size or last != b"\n"
+
+
 def _texts(path: Path) -> Iterator[bytes]:
     rest = b""
     for data, _ in _pieces(path):

@@ -34,11 +34,18 @@ def verify(record: Record) -> list[str]:
         if line["line"] == "round" and (line["cell"] not in cells or line["client"] not in clients)
     ]
     found = strangers + list(differences(kept, summarise(plan, lines)))
+    return shortened(found)
+
+
+def shortened(found: list[str]) -> list[str]:
+    """As many complaints as are worth printing."""
     return found[:MOST] + ([f"and {len(found) - MOST} more"] if len(found) > MOST else [])
 
 
-def differences(kept: object, computed: object, where: str = "summary") -> Iterator[str]:
-    """Where two summaries differ, by place."""
+def differences(
+    kept: object, computed: object, where: str = "summary", tolerance: float = TOLERANCE
+) -> Iterator[str]:
+    """Where two values differ, by place. Whole numbers must be equal, others up to this share."""
     match kept, computed:
         case dict(), dict():
             for name in sorted(kept.keys() | computed.keys()):
@@ -49,18 +56,21 @@ def differences(kept: object, computed: object, where: str = "summary") -> Itera
                     if not histograms.same(kept[name], computed[name]):
                         yield f"{where}.{name} holds other counts than the samples"
                 else:
-                    yield from differences(kept[name], computed[name], f"{where}.{name}")
+                    at = f"{where}.{name}"
+                    yield from differences(kept[name], computed[name], at, tolerance)
         case list(), list():
             if len(kept) != len(computed):
                 yield f"{where} has {len(kept)} entries, the samples say {len(computed)}"
             for n, (one, other) in enumerate(zip(kept, computed, strict=False)):
-                yield from differences(one, other, f"{where}[{_label(one, n)}]")
-        case ((int() | float()), (int() | float())):
-            if not math.isclose(kept, computed, rel_tol=TOLERANCE, abs_tol=1e-12):
+                yield from differences(one, other, f"{where}[{_label(one, n)}]", tolerance)
+        case (float(), int() | float()) | (int(), float()):
+            if not math.isclose(kept, computed, rel_tol=tolerance, abs_tol=min(tolerance, 1e-12)):
                 yield f"{where} is {kept}, the samples say {computed}"
         case _ if kept != computed:
             yield f"{where} is {kept!r}, the samples say {computed!r}"
 
 
 def _label(entry: object, n: int) -> object:
-    return (entry.get("id") or entry.get("client") or n) if isinstance(entry, dict) else n
+    if not isinstance(entry, dict):
+        return n
+    return entry.get("id") or entry.get("client") or entry.get("name") or n

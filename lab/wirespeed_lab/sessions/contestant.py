@@ -7,8 +7,10 @@ is complete when it is handed back; whether the round is counted or repeated is 
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,11 +115,12 @@ class Contestant:
         if not whole:
             self._meter.begin()
         self._rounds += 1
-        ran = self._driver.round(
-            self._rounds,
-            verify=verify,
-            at_first_output=self._meter.look if whole else self._meter.end,
-        )
+        with self._held_back(verify):
+            ran = self._driver.round(
+                self._rounds,
+                verify=verify,
+                at_first_output=self._meter.look if whole else self._meter.end,
+            )
         seconds = (ran.done["end_ns"] - ran.done["start_ns"]) / 1e9
         if whole:
             seconds = self._end_whole()
@@ -170,6 +173,19 @@ class Contestant:
             self._driver = None
         if self._meter:
             self._meter.close()
+
+    @contextlib.contextmanager
+    def _held_back(self, verify: bool) -> Iterator[None]:
+        """While bytes are compared, and nothing is timed, the store shows what is in flight."""
+        plan = self._plan
+        if not verify or plan.operation == "list" or (plan.concurrency or 1) == 1:
+            yield
+            return
+        self.site.store.hold_back(True)
+        try:
+            yield
+        finally:
+            self.site.store.hold_back(False)
 
     def _end_whole(self) -> float:
         """Seconds from the start of the process to its end. A group knows what an ended process

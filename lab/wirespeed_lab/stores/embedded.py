@@ -25,6 +25,9 @@ from .store import Store, StoreFailed
 READ, WRITTEN, DISCARDED = "lab-read", "lab-written", "lab-discarded"
 #: Bytes of arguments that a program can be started with, less what the rest of them takes.
 ARGUMENTS_LIMIT = 1 << 20
+#: What every request waits for while answers are held back: long enough for any client to have
+#: sent all that it keeps in flight.
+HELD = {"action": "delay:50"}
 _NOW = ("connections_open", "requests_in_flight")
 _PEAKS = ("connections_open_peak", "requests_in_flight_peak")
 
@@ -116,6 +119,9 @@ class EmbeddedStore(Store):
         if self.preset and self.preset.claims.nic and self.preset.claims.nic.credit:
             self._post("/-/refill")
 
+    def hold_back(self, held: bool) -> None:
+        self._post("/-/faults", json.dumps({"fault": [HELD] if held else []}))
+
     def counts(self) -> dict[str, int]:
         """Raises StoreFailed when the server is gone."""
         said = self._look()
@@ -171,7 +177,7 @@ class EmbeddedStore(Store):
         opens = self._control.sock is None
         said = self._post("/-/reset")
         verbs = said.pop("requests")
-        said.pop("faults")
+        said["held_back"] = said.pop("faults").get(HELD["action"].partition(":")[0], 0)
         said["requests"] = said.pop("requests_total")
         said |= {f"requests_{verb.replace('-', '_')}": count for verb, count in verbs.items()}
         if opens:
@@ -179,9 +185,9 @@ class EmbeddedStore(Store):
             said["tls_handshakes_full"] -= 1 if self.ca_file else 0
         return said
 
-    def _post(self, path: str) -> dict[str, Any]:
+    def _post(self, path: str, body: str | None = None) -> dict[str, Any]:
         try:
-            self._control.request("POST", path)
+            self._control.request("POST", path, body)
             return json.load(self._control.getresponse())
         except (OSError, http.client.HTTPException, ValueError) as error:
             self._control.close()

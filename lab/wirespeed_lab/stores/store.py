@@ -67,6 +67,11 @@ class Store(abc.ABC):
         StoreFailed."""
         return
 
+    def hold_back(self, held: bool) -> None:
+        """Has every answer take long enough that what a client keeps in flight is in flight, or
+        no longer. A server that is not ours is never asked to. Raises StoreFailed."""
+        return
+
     def cpu_seconds(self) -> float | None:
         """CPU time that the server has used so far; None where its process is not the lab's."""
         return None

@@ -64,6 +64,8 @@ final class CrtTransfers implements Transfers {
                 .withPartSize(part)
                 .withMultipartUploadThreshold(part);
         if (plan.concurrency != null) {
+            // It takes a connection for each 0.4 Gbit/s that it aims at, and what it is told only makes them fewer.
+            options.withThroughputTargetGbps(Math.max(10.0, 0.5 * plan.concurrency));
             options.withMaxConnections(plan.concurrency);
         }
         if (plan.ca_file != null) {

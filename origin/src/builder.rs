@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
 use s3s::validation::{AwsNameValidation, NameValidation};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::access::{Access, Keys};
@@ -32,6 +32,9 @@ use crate::tls::Tls;
 
 /// The least part of a multipart upload, but for the last: 5 MiB, as in S3.
 const LEAST_PART: u64 = 5 << 20;
+
+/// Connections that may wait to be accepted: of a crowd beyond it each has to try again a second later.
+const BACKLOG: u32 = 4096;
 
 /// An embedded S3 server.
 #[derive(Debug)]
@@ -270,8 +273,7 @@ impl Builder {
             throttle: self.model.prefix.map(Throttle::new),
             clock_skew: self.clock_skew,
         };
-        let listener = TcpListener::bind(self.listen)
-            .await
+        let listener = listen(self.listen)
             .map_err(|error| io::Error::new(error.kind(), format!("can't listen on {}: {error}", self.listen)))?;
         let address = listener.local_addr()?;
         let (stop, stopped) = watch::channel(false);
@@ -314,6 +316,14 @@ impl Builder {
         }
         Ok(store)
     }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // The port of a server that has just ended is free again.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn valid(name: &str) -> io::Result<&str> {

@@ -58,7 +58,7 @@ class PretendedStore:
     def renew(self):
         pass
 
-    def hold_back(self, held):
+    def hold_back(self, in_flight):
         pass
 
     def counts(self):

@@ -181,11 +181,11 @@ class Contestant:
         if not verify or plan.operation == "list" or (plan.concurrency or 1) == 1:
             yield
             return
-        self.site.store.hold_back(True)
+        self.site.store.hold_back(plan.concurrency)
         try:
             yield
         finally:
-            self.site.store.hold_back(False)
+            self.site.store.hold_back(0)
 
     def _end_whole(self) -> float:
         """Seconds from the start of the process to its end. A group knows what an ended process

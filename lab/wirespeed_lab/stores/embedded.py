@@ -25,9 +25,9 @@ from .store import Store, StoreFailed
 READ, WRITTEN, DISCARDED = "lab-read", "lab-written", "lab-discarded"
 #: Bytes of arguments that a program can be started with, less what the rest of them takes.
 ARGUMENTS_LIMIT = 1 << 20
-#: What every request waits for while answers are held back: long enough for any client to have
-#: sent all that it keeps in flight.
-HELD = {"action": "delay:50"}
+#: The fault that holds an answer back, and for how many milliseconds: so many, and so many more
+#: for each request that is to be in flight, which the slowest of clients takes to send one.
+HELD, HELD_MS, HELD_MS_EACH = "delay", 50, 2
 _NOW = ("connections_open", "requests_in_flight")
 _PEAKS = ("connections_open_peak", "requests_in_flight_peak")
 
@@ -119,8 +119,10 @@ class EmbeddedStore(Store):
         if self.preset and self.preset.claims.nic and self.preset.claims.nic.credit:
             self._post("/-/refill")
 
-    def hold_back(self, held: bool) -> None:
-        self._post("/-/faults", json.dumps({"fault": [HELD] if held else []}))
+    def hold_back(self, in_flight: int) -> None:
+        wait = HELD_MS + HELD_MS_EACH * in_flight
+        held = {"action": f"{HELD}:{wait}", "times": 2 * in_flight}
+        self._post("/-/faults", json.dumps({"fault": [held] if in_flight else []}))
 
     def counts(self) -> dict[str, int]:
         """Raises StoreFailed when the server is gone."""
@@ -177,7 +179,7 @@ class EmbeddedStore(Store):
         opens = self._control.sock is None
         said = self._post("/-/reset")
         verbs = said.pop("requests")
-        said["held_back"] = said.pop("faults").get(HELD["action"].partition(":")[0], 0)
+        said["held_back"] = said.pop("faults").get(HELD, 0)
         said["requests"] = said.pop("requests_total")
         said |= {f"requests_{verb.replace('-', '_')}": count for verb, count in verbs.items()}
         if opens:

@@ -67,9 +67,10 @@ class Store(abc.ABC):
         StoreFailed."""
         return
 
-    def hold_back(self, held: bool) -> None:
-        """Has every answer take long enough that what a client keeps in flight is in flight, or
-        no longer. A server that is not ours is never asked to. Raises StoreFailed."""
+    def hold_back(self, in_flight: int) -> None:
+        """Holds the next answers back for long enough that a client that keeps so many requests
+        in flight has sent them; none any more where that is 0. A server that is not ours does
+        nothing of it. Raises StoreFailed."""
         return
 
     def cpu_seconds(self) -> float | None:

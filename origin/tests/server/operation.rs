@@ -48,6 +48,15 @@ async fn the_most_requests_in_flight_at_once_are_counted() {
 }
 
 #[tokio::test]
+async fn a_crowd_that_connects_at_once_is_let_in() {
+    let server = Origin::builder().start().await.unwrap();
+    // Nothing is accepted meanwhile: the server has this thread alone.
+    let connect = |_| std::net::TcpStream::connect_timeout(&server.address(), Duration::from_millis(900));
+    let crowd: Result<Vec<_>, _> = (0..300).map(connect).collect();
+    assert_eq!(crowd.unwrap().len(), 300);
+}
+
+#[tokio::test]
 async fn a_request_is_in_flight_until_its_answer_is_sent_or_given_up() {
     let model = Model::new().connection_down(1e6);
     let builder = Origin::builder().anonymous(true).synthetic("data", Series::one("one.bin", 1 << 40)).model(model);

@@ -1,6 +1,8 @@
 """A server with a few objects, and the reference driver, honest or not."""
 
+import json
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -38,13 +40,21 @@ class Lab:
         return {"requests": said["server_requests"], "bytes_out": said["server_bytes"]}
 
     def rounds(self, plan, lie="", count=1, verify=True, folder=None):
-        """Rounds with what the server counted in each."""
+        """Rounds with what the server counted in each, while it held answers back."""
+        held = plan.objects if verify and plan.operation != "list" else 0
         with self.driver(lie) as driver:
             driver.start(self.line(plan, folder), PATIENCE)
+            self.hold_back(bool(held))
             for number in range(1, count + 1):
                 before = self.counts()
                 made = driver.round(number, verify, PATIENCE)
-                yield made, {name: n - before[name] for name, n in self.counts().items()}
+                moved = {name: n - before[name] for name, n in self.counts().items()}
+                yield made, {**moved, "held_back": held}
+
+    def hold_back(self, held):
+        schedule = {"fault": [{"action": "delay:50"}] if held else []}
+        body = json.dumps(schedule).encode()
+        urllib.request.urlopen(f"{self.server.endpoint}/-/faults", body, timeout=10).close()
 
 
 @pytest.fixture

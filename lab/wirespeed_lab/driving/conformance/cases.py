@@ -103,6 +103,8 @@ def _round(subject, plan, store, line, driver, number, verify, preset) -> list[s
     before = store.counts()
     round = driver.round(number, verify, ROUND_LIMIT)
     counts = _difference(before, store.counts())
+    if preset == "patient":
+        counts["held_back"] = counts["requests"]
     faults = judge(plan, round, counts)
     if not round.stopped:
         subject.remarks.append("prints no stopped line: forming samples is on its account")

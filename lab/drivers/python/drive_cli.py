@@ -37,8 +37,11 @@ class Cli:
         #: The prefix that is the tree's root; of one object its key.
         self._root = _root(plan, tool.single)
         if plan.operation != "list":
-            self._tree = Path(plan.folder or "") / f".{plan.operation}"
-            shutil.rmtree(self._tree, ignore_errors=True)
+            # Of its own: other drivers have theirs in the same folder. One that was killed left it.
+            self._tree = Path(plan.folder or "") / f".{plan.operation}-{os.getpid()}"
+            for left in self._tree.parent.glob(f".{plan.operation}-*"):
+                if not Path("/proc", left.name.rpartition("-")[2]).exists():
+                    shutil.rmtree(left, ignore_errors=True)
         if plan.operation == "put":
             # The lab's numbered files under the names that their keys have, without a copy.
             for operation in (Operation(plan, item, False) for item in plan.work):

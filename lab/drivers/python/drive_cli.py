@@ -188,8 +188,10 @@ def main() -> None:
     if len(sys.argv) != 4 or sys.argv[1] not in TOOLS:
         sys.exit(f"usage: {sys.argv[0]} {'|'.join(TOOLS)} PROGRAM describe|run")
     kind, program = TOOLS[sys.argv[1]], sys.argv[2]
+    version, components = "unasked", {}
     try:
-        version = kind.version(program) if sys.argv[3] == "describe" else "unasked"
+        if sys.argv[3] == "describe":
+            version, components = kind.version(program), kind.components(program)
     except (OSError, subprocess.SubprocessError) as error:
         sys.exit(f"{program} does not tell its version: {error}")
     lab_protocol.main(
@@ -198,6 +200,7 @@ def main() -> None:
             "client": kind.client,
             "version": version,
             "language": "cli",
+            "components": components,
             "sinks": ["file"],
             "sources": ["file"],
             "settings": list(kind.settings),

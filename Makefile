@@ -199,8 +199,15 @@ lab-matrix: .venv/.stamp | need-rust
 # AWS CLI 2, for the rows of whole commands; where it can't be had, the reason is printed and its turns are left out.
 .PHONY: awscli
 awscli: .tools/awscli/.stamp
-.tools/awscli/.stamp: tools/awscli.sh tools/awscli-requirements.txt tools/private_apt.sh tools/missing.sh
-	tools/awscli.sh .tools/awscli
+.tools/awscli/.stamp: tools/awscli.sh tools/awscli-requirements.txt tools/private_apt.sh tools/missing.sh | .venv/.stamp
+	tools/awscli.sh .tools/awscli $(PYTHON)
+	touch $@
+
+# The same on an interpreter without a lock, in a version of which all that it needs has wheels for that.
+.PHONY: awscli-threaded
+awscli-threaded: .tools/awscli-threaded/.stamp
+.tools/awscli-threaded/.stamp: tools/awscli.sh tools/awscli-threaded-requirements.txt tools/private_apt.sh tools/missing.sh $(THREADED)/.stamp | .venv/.stamp
+	tools/awscli.sh .tools/awscli-threaded $(PYTHON) forky awscli-threaded-requirements.txt $(THREADED)
 	touch $@
 
 # ---------------------------------------------------------------- tests

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds a free-threaded CPython, which nobody packages, in the folder named: Debian's source package,
 # fetched through this machine's own apt (which checks its signature), configured with --disable-gil
-# and run from where it was built. It is for tests: little is optimised, nothing is installed.
+# and run from where it was built; nothing is installed. It is for tests and for a client of the lab, and
+# optimised as CPython is where nobody asks for more.
 #
 #   tools/freethreaded.sh FOLDER
 #
@@ -41,10 +42,12 @@ mkdir source
 tar --extract --strip-components=1 --directory source --file "$package"_*.orig.tar.xz
 rm -rf apt "$package"_*
 cd source
-./configure --quiet --disable-gil --disable-test-modules --with-ensurepip=no OPT='-O1 -DNDEBUG' >>../log 2>&1
+./configure --quiet --disable-gil --disable-test-modules --with-ensurepip=no OPT='-O3 -DNDEBUG' >>../log 2>&1
 # This script may run below a make whose flags are not for this one.
 env -u MAKEFLAGS make --silent -j2 >>../log 2>&1
 find . -name '*.o' -delete
+# As an installation does it: no process compiles anew what it imports.
+./python -m compileall -q -x /test/ Lib >>../log
 # By its full path, from which it finds the rest of itself.
 "$folder/source/python" -m venv --without-pip "$folder/venv"
 "$folder/venv/bin/python" -c 'import sys; assert not sys._is_gil_enabled(); print("built", sys.version)'

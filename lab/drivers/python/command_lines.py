@@ -38,6 +38,11 @@ class Tool:
 
     asks_version: tuple[str, ...] = ("--version",)
 
+    @classmethod
+    def components(cls, program: str) -> dict[str, str]:
+        """Versions of what it stands on, where that can be asked. Raises as `version` does."""
+        return {}
+
     def environment(self) -> dict[str, str]:
         """What it is told beside its arguments."""
         return {}
@@ -193,6 +198,21 @@ class Aws(Tool):
     client = "awscli"
     transfers = ""
 
+    @classmethod
+    def components(cls, program: str) -> dict[str, str]:
+        """Of the environment beside the program (tools/awscli.sh); nothing of another's. A Python
+        that can do without its lock is marked with a `t`."""
+        python = Path(program).parent / "venv" / "bin" / "python"
+        if not python.is_file():
+            return {}
+        asked = (
+            "import importlib.metadata as m, platform, sys;"
+            "print(platform.python_version() + sys.abiflags, m.version('awscrt'))"
+        )
+        command = [str(python), "-c", asked]
+        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        return dict(zip(("python", "awscrt"), said.stdout.split(), strict=True))
+
     def __init__(self, program: str, plan: Plan):
         super().__init__(program, plan)
         said = {"preferred_transfer_client": self.transfers}
@@ -245,6 +265,15 @@ class AwsClassic(Aws):
         return {**super().effective(), "checksums": self.plan.checksums}
 
 
+class AwsClassicThreaded(AwsClassic):
+    """On an interpreter without a lock. Whatever would ask for the lock does not get it."""
+
+    name = "awscli-classic-threaded"
+
+    def environment(self) -> dict[str, str]:
+        return {**super().environment(), "PYTHON_GIL": "0"}
+
+
 class AwsCrt(Aws):
     """Its client takes a target bandwidth, but no number of requests; it always checks."""
 
@@ -257,5 +286,5 @@ class AwsCrt(Aws):
 
 TOOLS: dict[str, type[Tool]] = {
     "wirespeed": Wirespeed,
-    **{tool.name: tool for tool in (S5cmd, Rclone, AwsClassic, AwsCrt)},
+    **{tool.name: tool for tool in (S5cmd, Rclone, AwsClassic, AwsClassicThreaded, AwsCrt)},
 }

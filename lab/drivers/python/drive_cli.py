@@ -37,8 +37,11 @@ class Cli:
         #: The prefix that is the tree's root; of one object its key.
         self._root = _root(plan, tool.single)
         if plan.operation != "list":
-            self._tree = Path(plan.folder or "") / f".{plan.operation}"
-            shutil.rmtree(self._tree, ignore_errors=True)
+            # Of its own: other drivers have theirs in the same folder. One that was killed left it.
+            self._tree = Path(plan.folder or "") / f".{plan.operation}-{os.getpid()}"
+            for left in self._tree.parent.glob(f".{plan.operation}-*"):
+                if not Path("/proc", left.name.rpartition("-")[2]).exists():
+                    shutil.rmtree(left, ignore_errors=True)
         if plan.operation == "put":
             # The lab's numbered files under the names that their keys have, without a copy.
             for operation in (Operation(plan, item, False) for item in plan.work):
@@ -185,8 +188,10 @@ def main() -> None:
     if len(sys.argv) != 4 or sys.argv[1] not in TOOLS:
         sys.exit(f"usage: {sys.argv[0]} {'|'.join(TOOLS)} PROGRAM describe|run")
     kind, program = TOOLS[sys.argv[1]], sys.argv[2]
+    version, components = "unasked", {}
     try:
-        version = kind.version(program) if sys.argv[3] == "describe" else "unasked"
+        if sys.argv[3] == "describe":
+            version, components = kind.version(program), kind.components(program)
     except (OSError, subprocess.SubprocessError) as error:
         sys.exit(f"{program} does not tell its version: {error}")
     lab_protocol.main(
@@ -195,6 +200,7 @@ def main() -> None:
             "client": kind.client,
             "version": version,
             "language": "cli",
+            "components": components,
             "sinks": ["file"],
             "sources": ["file"],
             "settings": list(kind.settings),

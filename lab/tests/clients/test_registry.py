@@ -19,6 +19,7 @@ WANTED = {
     "crt-python-view",
     "crt-c",
     "awscli-classic",
+    "awscli-classic-threaded",
     "awscli-crt",
     "s5cmd",
     "rclone",

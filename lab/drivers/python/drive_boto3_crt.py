@@ -19,6 +19,9 @@ from lab_protocol import Operation, Plan, version
 from s3transfer.crt import BotocoreCRTRequestSerializer, CRTTransferManager
 from s3transfer.subscribers import BaseSubscriber
 
+#: s3transfer's CRT manager lets no more be in flight, whatever it is asked.
+MOST_TRANSFERS = 128
+
 
 class Ended(BaseSubscriber):
     """Tells of a transfer's end. Its result is there before a file has its name."""
@@ -92,8 +95,9 @@ class Boto3Crt:
 
     def effective(self) -> dict:
         # Whatever is asked, this manager checks what it gets and sends a CRC-32 with what it puts.
+        asked = self._plan.concurrency
         return {
-            "concurrency": self.workers,
+            "concurrency": asked if asked and asked <= MOST_TRANSFERS else None,
             "part_size": self._plan.part_size,
             "checksums": True,
         }

@@ -102,7 +102,8 @@ class Crt:
 
     def effective(self) -> dict:
         return {
-            "concurrency": self.workers,
+            # Left alone, the runtime has its own number of connections.
+            "concurrency": self._plan.concurrency,
             "part_size": self._plan.part_size,
             "checksums": bool(self._plan.checksums),
         }

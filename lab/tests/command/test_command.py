@@ -58,7 +58,7 @@ class PretendedStore(contextlib.nullcontext):
     def renew(self):
         pass
 
-    def hold_back(self, in_flight):
+    def hold_back(self, in_flight, bytes=0):
         pass
 
     def counts(self):

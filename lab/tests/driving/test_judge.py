@@ -133,6 +133,19 @@ def test_where_answers_come_at_once_fewer_may_be_in_flight():
     assert judge(PLAN, made, {**COUNTS, "held_back": 0, "requests_in_flight_peak": 1}) == []
 
 
+def test_what_is_put_whole_below_a_threshold_is_one_request():
+    plan = Plan("w", "put", "discard", tuple(Item(f"k{n}", 10 << 20) for n in range(4)))
+    made = sound(plan)
+    made.done["effective"] = {"concurrency": None, "part_size": 8 << 20}
+    counts = {"requests": 4, "bytes_in": 41 << 20}
+    (fault,) = judge(plan, made, counts)
+    assert "parts of 8388608 bytes make 8" in fault
+    made.done["effective"]["multipart_threshold"] = 16 << 20
+    assert judge(plan, made, counts) == []
+    (fault,) = judge(plan, made, {**counts, "requests": 40})
+    assert "make 4" in fault
+
+
 def test_parts_are_counted_at_the_server():
     plan = Plan("w", "get", "memory", (Item("k", 64 << 20),), concurrency=4, part_size=8 << 20)
     made = sound(plan)

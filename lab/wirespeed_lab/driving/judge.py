@@ -192,11 +192,15 @@ def _moved(plan: Plan, round: Round, counts: Mapping[str, int]) -> list[str]:
 
 
 def _requests(plan: Plan, effective: Mapping[str, Any]) -> int:
-    """Requests that the work takes with the part size in effect."""
+    """Requests that the work takes with the part size in effect. What a driver says to be smaller
+    than what it puts in parts (``multipart_threshold``) is one."""
     if plan.operation == "list":
         return 1  # pages may have to follow one another
     part = effective.get("part_size")
-    return sum(max(1, -(-item.bytes // part)) if part else 1 for item in plan.work)
+    whole = effective.get("multipart_threshold") or 0 if plan.operation == "put" else 0
+    return sum(
+        max(1, -(-item.bytes // part)) if part and item.bytes >= whole else 1 for item in plan.work
+    )
 
 
 def _one_request_each(plan: Plan, round: Round) -> bool:

@@ -181,7 +181,8 @@ class Contestant:
         if not verify or plan.operation == "list" or (plan.concurrency or 1) == 1:
             yield
             return
-        self.site.store.hold_back(plan.concurrency)
+        up = max(item.bytes for item in plan.work) if plan.operation == "put" else 0
+        self.site.store.hold_back(plan.concurrency, up)
         try:
             yield
         finally:

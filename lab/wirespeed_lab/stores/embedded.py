@@ -28,6 +28,8 @@ ARGUMENTS_LIMIT = 1 << 20
 #: The fault that holds an answer back, and for how many milliseconds: so many, and so many more
 #: for each request that is to be in flight, which the slowest of clients takes to send one.
 HELD, HELD_MS, HELD_MS_EACH = "delay", 50, 2
+#: What the slowest of clients uploads, on one core.
+SLOWEST_BYTES_A_MS = 250_000
 _NOW = ("connections_open", "requests_in_flight")
 _PEAKS = ("connections_open_peak", "requests_in_flight_peak")
 
@@ -119,8 +121,8 @@ class EmbeddedStore(Store):
         if self.preset and self.preset.claims.nic and self.preset.claims.nic.credit:
             self._post("/-/refill")
 
-    def hold_back(self, in_flight: int) -> None:
-        wait = HELD_MS + HELD_MS_EACH * in_flight
+    def hold_back(self, in_flight: int, bytes: int = 0) -> None:
+        wait = HELD_MS + (HELD_MS_EACH + bytes // SLOWEST_BYTES_A_MS) * in_flight
         held = {"action": f"{HELD}:{wait}", "times": 2 * in_flight}
         self._post("/-/faults", json.dumps({"fault": [held] if in_flight else []}))
 

@@ -67,10 +67,10 @@ class Store(abc.ABC):
         StoreFailed."""
         return
 
-    def hold_back(self, in_flight: int) -> None:
+    def hold_back(self, in_flight: int, bytes: int = 0) -> None:
         """Holds the next answers back for long enough that a client that keeps so many requests
-        in flight has sent them; none any more where that is 0. A server that is not ours does
-        nothing of it. Raises StoreFailed."""
+        in flight, of so many bytes each, has sent them; none any more where that is 0. A server
+        that is not ours does nothing of it. Raises StoreFailed."""
         return
 
     def cpu_seconds(self) -> float | None:

@@ -18,6 +18,7 @@ const (
 	// The client's own, which it does not export.
 	defaultConcurrency = 5
 	defaultPart        = 8 << 20
+	defaultThreshold   = 16 << 20
 	leastUploadPart    = 5 << 20
 	streamBuffer       = 1 << 20
 )
@@ -56,11 +57,13 @@ func open(plan protocol.Plan) (*protocol.Transfers, error) {
 		}
 	}
 	driver := &driver{plan: plan, lanes: lanes, buffers: make([][]byte, len(lanes))}
+	threshold := int64(defaultThreshold)
+	if plan.PartSize != nil {
+		threshold = part + 1
+	}
 	driver.manager = transfermanager.New(client, func(options *transfermanager.Options) {
 		options.PartSizeBytes = part
-		if plan.PartSize != nil {
-			options.MultipartUploadThreshold = part + 1
-		}
+		options.MultipartUploadThreshold = threshold
 		// Objects of the lab have one part: its other way of splitting would get each in one request.
 		options.GetObjectType = types.GetObjectRanges
 		options.DisableChecksumValidation = !checksums
@@ -71,7 +74,7 @@ func open(plan protocol.Plan) (*protocol.Transfers, error) {
 	return &protocol.Transfers{
 		Lanes: len(lanes),
 		Effective: map[string]any{
-			"concurrency": total, "part_size": part, "checksums": checksums,
+			"concurrency": total, "part_size": part, "multipart_threshold": threshold, "checksums": checksums,
 		},
 		Get: driver.get,
 		Put: driver.put,

@@ -149,7 +149,9 @@ async fn two_of_them_taken_in_turn_do_not_lock_each_other_and_dropped_ones_stop(
     nothing_held(&client).await;
     let requests = client.metrics().requests;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(client.metrics().requests, requests, "a dropped one goes on asking");
+    // The other thread may have been sending one when it was dropped.
+    let after = client.metrics().requests;
+    assert!(after <= requests + 1, "a dropped one goes on asking: {requests} requests, then {after}");
 }
 
 #[tokio::test]

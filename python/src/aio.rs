@@ -5,6 +5,8 @@
 //! byte into a socket that the loop reads. The loop then takes all there is: many results, one wake.
 //! No thread of the engine's ever takes the interpreter's lock.
 
+mod step;
+
 use std::future::Future;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -21,6 +23,8 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use wirespeed::Result;
+
+pub(crate) use step::{Arriving, Step};
 
 use crate::call::TICK;
 use crate::client::Live;

@@ -8,22 +8,20 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 use wirespeed::{Error, List, Pages, VersionPage};
 
+use crate::aio::{self, Arriving, Step};
 use crate::call::{Call, wait};
 use crate::client::{Live, Verbs};
 use crate::columns::{Builder, Columns, Found};
+use crate::errors;
 use crate::fork::Inherited;
 use crate::location::Location;
 use crate::page::{Counted, ListedObject, Page, Rows};
-use crate::{aio, errors};
 
 /// What is to be listed, and who asks.
 struct Asked {
@@ -280,100 +278,25 @@ impl Awaitable {
         slf
     }
 
-    fn __anext__(slf: Py<Self>) -> Next {
-        Next { of: slf, waiting: Mutex::default() }
+    fn __anext__(slf: Py<Self>) -> Step {
+        Step::new(slf)
     }
 }
 
-/// The next of a reading, to be awaited. What has arrived is there without going through the loop; what
-/// has not is taken when whoever waits is woken, so that a task that is cancelled takes nothing with it.
-#[pyclass(frozen, name = "_ListingNext", module = "wirespeed")]
-struct Next {
-    of: Py<Awaitable>,
-    /// What the future that is waited for gives its loop.
-    waiting: Mutex<Option<Py<PyAny>>>,
-}
-
-impl Next {
-    fn waiting(&self) -> MutexGuard<'_, Option<Py<PyAny>>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+impl Arriving for Py<Awaitable> {
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let Awaitable { reading, each } = self.get();
+        ours(reading)?.take(py, *each)
     }
 
-    /// Goes on waiting. What the loop is to see, or whether a page has arrived.
-    fn resume(&self, py: Python<'_>, waiting: Py<PyAny>) -> PyResult<ControlFlow<Py<PyAny>, bool>> {
-        match waiting.call_method0(py, intern!(py, "__next__")) {
-            Ok(seen) => {
-                *self.waiting() = Some(waiting);
-                Ok(ControlFlow::Break(seen))
-            }
-            Err(ended) if ended.is_instance_of::<PyStopIteration>(py) => {
-                ended.value(py).getattr(intern!(py, "value"))?.extract().map(ControlFlow::Continue)
-            }
-            Err(error) => Err(error),
-        }
-    }
-}
-
-#[pymethods]
-impl Next {
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let Awaitable { reading, each } = self.of.get();
+    fn arrival(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let Awaitable { reading, each } = self.get();
         let reading = ours(reading)?;
-        loop {
-            let waiting = self.waiting().take();
-            let waiting = match waiting {
-                Some(waiting) => waiting,
-                None => {
-                    if let Some(taken) = reading.take(py, *each)? {
-                        return Err(PyStopIteration::new_err((taken,)));
-                    }
-                    let finish = |py: Python<'_>, filled: Filled| {
-                        let more = filled.map_err(|error| errors::from_engine(py, &error))?;
-                        Ok(PyBool::new(py, more).to_owned().into_any().unbind())
-                    };
-                    let future = aio::submit(py, &reading.live, reading.fill(*each), finish, None)?;
-                    future.call_method0(py, intern!(py, "__await__"))?
-                }
-            };
-            match self.resume(py, waiting)? {
-                ControlFlow::Break(seen) => return Ok(seen),
-                ControlFlow::Continue(true) => {}
-                ControlFlow::Continue(false) => return Err(PyStopAsyncIteration::new_err(())),
-            }
-        }
-    }
-
-    /// Raises it where it waits.
-    #[pyo3(signature = (kind, value=None, traceback=None))]
-    fn throw(
-        &self,
-        kind: &Bound<'_, PyAny>,
-        value: Option<&Bound<'_, PyAny>>,
-        traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Py<PyAny>> {
-        let py = kind.py();
-        let waiting = self.waiting().take();
-        match waiting {
-            // Newer interpreters warn of three arguments.
-            Some(waiting) if value.is_none() && traceback.is_none() => {
-                waiting.call_method1(py, intern!(py, "throw"), (kind,))
-            }
-            Some(waiting) => waiting.call_method1(py, intern!(py, "throw"), (kind, value, traceback)),
-            None => Err(PyErr::from_value(value.unwrap_or(kind).clone())),
-        }
-    }
-
-    /// Waits no more.
-    fn close(&self) {
-        drop(self.waiting().take());
+        let finish = |py: Python<'_>, filled: Filled| {
+            let more = filled.map_err(|error| errors::from_engine(py, &error))?;
+            Ok(PyBool::new(py, more).to_owned().into_any().unbind())
+        };
+        aio::submit(py, &reading.live, reading.fill(*each), finish, None)
     }
 }
 

@@ -14,13 +14,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
+use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyBool, PyDict, PyType};
 use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
 use wirespeed::{Error, ObjectStream};
 
+use crate::aio::{self, Arriving, Step};
 use crate::buffer::Buffer;
 use crate::call::Call;
 use crate::client::{Live, Verbs};
@@ -30,7 +31,7 @@ use crate::info::ObjectInfo;
 use crate::location::{Location, Wanted};
 use crate::memory::{Lent, NewBytes};
 use crate::options::{ReadOptions, bytes};
-use crate::{aio, get, runtime};
+use crate::{get, runtime};
 
 /// A read of no more than this takes all of it in one step, when all of it has landed.
 const AT_ONCE: usize = 16 << 20;
@@ -155,10 +156,22 @@ impl Shared {
     /// Waits until the next part has landed, where one is left.
     async fn part(&self) -> Result<Turn, Trouble> {
         let mut turn = self.turn().await;
+        if let Some(trouble) = &turn.flow.trouble {
+            return Err(trouble.clone());
+        }
         if turn.flow.landed.is_empty() {
             turn.flow.fetch(&self.info).await?;
         }
         Ok(turn)
+    }
+
+    /// Hands on the next part that has landed.
+    fn take(&self, mut turn: Turn) -> Option<Buffer> {
+        let part = turn.flow.landed.pop_front()?;
+        turn.flow.taken += part.len() as u64;
+        turn.undelivered = part.len();
+        turn.deliver(self);
+        Some(Buffer::of_part(part))
     }
 
     async fn fill(&self, into: &mut [u8]) -> Result<Turn, Trouble> {
@@ -258,21 +271,14 @@ impl Reading {
             let part = shared.unless_closed(shared.part()).await;
             Ok((shared, part))
         };
-        let awaitable = self.awaitable;
-        let finish = move |py: Python<'_>, (shared, part): (Arc<Shared>, Result<Turn, Trouble>)| {
-            let mut turn = part.map_err(|trouble| trouble.raise(py))?;
-            let Some(part) = turn.flow.landed.pop_front() else {
-                return Err(match awaitable {
-                    true => PyStopAsyncIteration::new_err(()),
-                    false => PyStopIteration::new_err(()),
-                });
-            };
-            turn.flow.taken += part.len() as u64;
-            turn.undelivered = part.len();
-            turn.deliver(&shared);
-            Ok(Py::new(py, Buffer::of_part(part))?.into_any())
+        let finish = |py: Python<'_>, (shared, part): (Arc<Shared>, Result<Turn, Trouble>)| {
+            let turn = part.map_err(|trouble| trouble.raise(py))?;
+            match shared.take(turn) {
+                Some(part) => Ok(Py::new(py, part)?.into_any()),
+                None => Err(PyStopIteration::new_err(())),
+            }
         };
-        Call { future, finish, watch: None }.run(py, &held.live, self.awaitable)
+        Call { future, finish, watch: None }.run(py, &held.live, false)
     }
 
     fn read(&self, py: Python<'_>, size: Option<i64>) -> PyResult<Py<PyAny>> {
@@ -477,14 +483,40 @@ impl Stream {
     }
 }
 
+impl Arriving for Py<AsyncStream> {
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let shared = &self.get().0.held()?.shared;
+        let Ok(flow) = Arc::clone(&shared.flow).try_lock_owned() else { return Ok(None) };
+        if flow.trouble.is_some() || shared.closing.is_cancelled() {
+            return Ok(None);
+        }
+        let part = shared.take(Turn { flow, undelivered: 0 });
+        part.map(|part| Ok(Py::new(py, part)?.into_any())).transpose()
+    }
+
+    fn arrival(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let held = self.get().0.held()?;
+        let shared = Arc::clone(&held.shared);
+        let future = async move {
+            let part = shared.unless_closed(shared.part()).await;
+            Ok(part.map(|turn| !turn.flow.landed.is_empty()))
+        };
+        let finish = |py: Python<'_>, landed: Result<bool, Trouble>| {
+            let landed = landed.map_err(|trouble| trouble.raise(py))?;
+            Ok(PyBool::new(py, landed).to_owned().into_any().unbind())
+        };
+        aio::submit(py, &held.live, future, finish, None)
+    }
+}
+
 #[pymethods]
 impl AsyncStream {
     fn __aiter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.0.next(py)
+    fn __anext__(slf: Py<Self>) -> Step {
+        Step::new(slf)
     }
 
     fn __aenter__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {

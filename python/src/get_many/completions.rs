@@ -2,11 +2,11 @@
 //! the engine for the next batch.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex as BlockingMutex, PoisonError};
+use std::sync::{Arc, Mutex as BlockingMutex, MutexGuard, PoisonError};
 
-use pyo3::exceptions::{PyStopAsyncIteration, PyStopIteration};
+use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyType};
+use pyo3::types::{PyBool, PyList, PyType};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -15,13 +15,14 @@ use wirespeed::{Error, Progress, Result};
 use super::coming::{self, Coming, Delivered};
 use super::items::{Prepared, Request};
 use super::{OnError, Verbs};
+use crate::aio::{self, Arriving, Step};
 use crate::call::{Call, STOPPING, wait};
 use crate::client::Live;
-use crate::errors::{self, Raised};
+use crate::errors;
 use crate::fork::Inherited;
 use crate::memory::{self, Lending};
 use crate::progress::{SharedWatch, Watch};
-use crate::{aio, runtime};
+use crate::runtime;
 
 type Batch = Vec<(usize, Result<Delivered>)>;
 type Value = fn(Python<'_>, Result<Delivered>) -> PyResult<Py<PyAny>>;
@@ -125,86 +126,124 @@ impl Bulk {
     }
 }
 
+/// What has finished and was not taken yet.
+#[derive(Default)]
+struct Ready {
+    outcomes: VecDeque<(usize, Result<Delivered>)>,
+    /// What has ended the call, until it is raised.
+    failure: Option<Error>,
+}
+
+impl Ready {
+    fn is_empty(&self) -> bool {
+        self.outcomes.is_empty() && self.failure.is_none()
+    }
+}
+
 /// What both views do. A child of the process that began it neither uses nor drops it.
 struct Iterating {
     bulk: Arc<Bulk>,
-    ready: BlockingMutex<VecDeque<(usize, Result<Delivered>)>>,
+    ready: BlockingMutex<Ready>,
     on_error: OnError,
     watch: SharedWatch,
     value: Value,
 }
 
-/// An outcome on its way to Python, or the end: put back where a call is stopped before it is taken.
-struct Taken {
-    iterating: Arc<Iterating>,
-    outcome: Option<(usize, Result<Delivered>)>,
-}
-
-impl Drop for Taken {
-    fn drop(&mut self) {
-        if let Some(outcome) = self.outcome.take()
-            && !self.iterating.bulk.closing.is_cancelled()
-        {
-            self.iterating.ready.lock().unwrap_or_else(PoisonError::into_inner).push_front(outcome);
-        }
-    }
-}
-
 impl Iterating {
-    /// What has finished and was not taken yet.
-    fn pop(&self) -> Option<(usize, Result<Delivered>)> {
-        if self.bulk.closing.is_cancelled() {
-            return None;
-        }
-        self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    fn ready(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next outcome; on the engine's threads. One that ends the call is given when no task writes to
-    /// the caller's memory any more.
-    async fn next(self: Arc<Self>) -> Result<Taken> {
+    /// Whether the next outcome ends the call.
+    fn ends_with(&self, ready: &Ready) -> bool {
+        self.on_error == OnError::Raise && matches!(ready.outcomes.front(), Some((_, Err(_))))
+    }
+
+    /// Sees to it that something can be taken, and says whether there is something; on the engine's
+    /// threads. Stopped before it has ended, it has taken nothing. What ends the call can be taken when no
+    /// task writes to the caller's memory any more.
+    async fn fill(self: Arc<Self>) -> Result<bool> {
+        if self.ready().is_empty() {
+            let batch = self.bulk.clone().batch().await;
+            self.add(batch);
+        }
+        let ends = self.ends_with(&self.ready());
+        if ends {
+            self.bulk.end().await;
+            self.fail();
+        }
+        Ok(!self.ready().is_empty())
+    }
+
+    /// Adds what has come, unless nobody may have it any more.
+    fn add(&self, batch: Result<Batch>) {
+        let mut ready = self.ready();
+        if !self.bulk.closing.is_cancelled() {
+            match batch {
+                Ok(batch) => ready.outcomes.extend(batch),
+                Err(error) => ready.failure = Some(error),
+            }
+        }
+    }
+
+    /// Leaves nothing to be taken but the error that comes next.
+    fn fail(&self) {
+        let mut ready = self.ready();
+        // The rest is dropped outside of the lock: that may run Python code.
+        let mut rest = std::mem::take(&mut ready.outcomes);
+        if let Some((_, Err(error))) = rest.pop_front() {
+            ready.failure = Some(error);
+        }
+        drop(ready);
+    }
+
+    /// The next of what is ready, as Python's.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<(usize, Py<PyAny>)>> {
+        let mut ready = self.ready();
+        if let Some(error) = ready.failure.take() {
+            drop(ready);
+            return Err(errors::from_engine(py, &error));
+        }
+        if self.bulk.closing.is_cancelled() || self.ends_with(&ready) {
+            return Ok(None);
+        }
+        let next = ready.outcomes.pop_front();
+        drop(ready);
+        next.map(|(index, outcome)| Ok((index, (self.value)(py, outcome)?))).transpose()
+    }
+
+    /// Tells how far things have come, and passes on whether there is more.
+    fn tell(&self, py: Python<'_>, filled: bool) -> PyResult<bool> {
+        match filled {
+            true => self.watch.tell_if_due(py)?,
+            false => self.watch.tell(py)?,
+        }
+        Ok(filled)
+    }
+
+    /// Waits until something can be taken; whether there is something.
+    fn wait(self: &Arc<Self>, py: Python<'_>) -> PyResult<bool> {
+        let mut watch = self.watch.take();
+        let filled = wait(py, &self.bulk.live, Arc::clone(self).fill(), &mut watch);
+        if let Some(watch) = watch {
+            self.watch.put_back(watch);
+        }
+        self.tell(py, filled?)
+    }
+
+    fn next(self: &Arc<Self>, py: Python<'_>) -> PyResult<Option<(usize, Py<PyAny>)>> {
         loop {
-            let mut outcome = self.pop();
-            if outcome.is_none() {
-                let batch = self.bulk.clone().batch().await?;
-                if !batch.is_empty() {
-                    self.ready.lock().unwrap_or_else(PoisonError::into_inner).extend(batch);
-                    continue;
-                }
-                outcome = self.pop();
+            let taken = self.take(py)?;
+            if taken.is_some() || !self.wait(py)? {
+                return Ok(taken);
             }
-            if matches!((&outcome, self.on_error), (Some((_, Err(_))), OnError::Raise)) {
-                self.bulk.closing.cancel();
-                self.forget();
-                self.bulk.end().await;
-            }
-            return Ok(Taken { iterating: self, outcome });
         }
     }
 
     /// Drops what nobody will take, outside of the lock: that may run Python code.
     fn forget(&self) {
-        let ready = std::mem::take(&mut *self.ready.lock().unwrap_or_else(PoisonError::into_inner));
-        drop(ready);
-    }
-
-    /// An outcome as Python's.
-    fn give(&self, py: Python<'_>, (index, outcome): (usize, Result<Delivered>)) -> PyResult<(usize, Py<PyAny>)> {
-        let outcome = match (outcome, self.on_error) {
-            (Err(error), OnError::Raise) => return Err(error).raised(py),
-            (outcome, _) => outcome,
-        };
-        Ok((index, (self.value)(py, outcome)?))
-    }
-
-    /// What has been taken, or that there is nothing more.
-    fn given(&self, py: Python<'_>, taken: &mut Taken) -> PyResult<Option<(usize, Py<PyAny>)>> {
-        match taken.outcome.take() {
-            Some(outcome) => {
-                self.watch.tell_if_due(py)?;
-                self.give(py, outcome).map(Some)
-            }
-            None => self.watch.tell(py).map(|()| None),
-        }
+        let forgotten = std::mem::take(&mut *self.ready());
+        drop(forgotten);
     }
 
     /// Gives nothing more, and returns when the caller's memory is the caller's again.
@@ -258,18 +297,7 @@ impl Completions {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<(usize, Py<PyAny>)> {
         let iterating = self.iterating()?;
-        let next = match iterating.pop() {
-            Some(outcome) => iterating.give(py, outcome).map(Some),
-            None => {
-                let mut watch = iterating.watch.take();
-                let taken = wait(py, &iterating.bulk.live, Arc::clone(iterating).next(), &mut watch);
-                if let Some(watch) = watch {
-                    iterating.watch.put_back(watch);
-                }
-                taken.and_then(|mut taken| iterating.given(py, &mut taken))
-            }
-        };
-        match next {
+        match iterating.next(py) {
             Ok(Some(next)) => Ok(next),
             Ok(None) => Err(PyStopIteration::new_err(())),
             Err(raised) => {
@@ -305,6 +333,39 @@ impl Completions {
 #[pyclass(frozen, weakref, module = "wirespeed")]
 pub(crate) struct AsyncCompletions(Inherited<Arc<Iterating>>);
 
+impl AsyncCompletions {
+    fn iterating(&self) -> PyResult<&Arc<Iterating>> {
+        self.0.get().ok_or_else(|| errors::inherited("bulk call"))
+    }
+}
+
+impl Arriving for Py<AsyncCompletions> {
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let iterating = self.get().iterating()?;
+        match iterating.take(py) {
+            Ok(Some(next)) => Ok(Some(next.into_pyobject(py)?.into_any().unbind())),
+            Ok(None) => Ok(None),
+            Err(raised) => {
+                drop(iterating.halt()?);
+                Err(raised)
+            }
+        }
+    }
+
+    fn arrival(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let iterating = self.get().iterating()?;
+        let these = Arc::clone(iterating);
+        let finish = move |py: Python<'_>, filled: bool| match these.tell(py, filled) {
+            Ok(filled) => Ok(PyBool::new(py, filled).to_owned().into_any().unbind()),
+            Err(raised) => {
+                drop(these.halt()?);
+                Err(raised)
+            }
+        };
+        aio::submit(py, &iterating.bulk.live, Arc::clone(iterating).fill(), finish, None)
+    }
+}
+
 impl Drop for AsyncCompletions {
     fn drop(&mut self) {
         if let Some(iterating) = self.0.get() {
@@ -325,21 +386,8 @@ impl AsyncCompletions {
         slf
     }
 
-    fn __anext__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let iterating = self.0.get().ok_or_else(|| errors::inherited("bulk call"))?;
-        let future = Arc::clone(iterating).next();
-        let finish = move |py: Python<'_>, mut taken: Taken| {
-            let iterating = Arc::clone(&taken.iterating);
-            match iterating.given(py, &mut taken) {
-                Ok(Some(next)) => Ok(next.into_pyobject(py)?.into_any().unbind()),
-                Ok(None) => Err(PyStopAsyncIteration::new_err(())),
-                Err(raised) => {
-                    drop(iterating.halt()?);
-                    Err(raised)
-                }
-            }
-        };
-        Call { future, finish, watch: None }.run(py, &iterating.bulk.live, true)
+    fn __anext__(slf: Py<Self>) -> Step {
+        Step::new(slf)
     }
 
     /// Stops what is in flight. Nothing more is given. What it returns need not be awaited: it is done when

@@ -1,8 +1,8 @@
 """Small records of workloads of the lab, and small reports, without measuring anything."""
 
+import lab_records
 import pytest
 from wirespeed_lab.plans import load
-from wirespeed_lab.records import Journal, Record, summarise
 
 REPORT = """
 title = "A report"
@@ -47,42 +47,13 @@ under = "sdk"
 """
 
 
-def a_round(cell, client, block, seconds, core_s=0.1):
-    size = sum(item["size"] for item in cell["plan"]["work"])
-    count = len(cell["plan"]["work"])
-    return {
-        "line": "round",
-        "cell": cell["id"],
-        "client": client,
-        "block": block,
-        "position": 0,
-        "attempt": 0,
-        "process": 1,
-        "phase": "steady",
-        "seconds": seconds,
-        "outside_s": seconds,
-        "bytes": size,
-        "objects": count,
-        "errors": 0,
-        "user_s": core_s / 2,
-        "system_s": core_s / 2,
-        "peak_memory_bytes": 1 << 20,
-        "storage_read_bytes": 0,
-        "storage_written_bytes": 0,
-        "server_core_s": 0.05,
-        "counts": {"requests": count, "connections_used": 4},
-        "noise": {"steal": 0.0, "other": 0.0, "mhz": None, "load": 0.0},
-        "disturbed": [],
-        "faults": [],
-        "effective": {"concurrency": cell["plan"]["concurrency"]},
-        "error_texts": {},
-        "samples": {
-            "start": [0] * count,
-            "first": [5] * count,
-            "end": [100] * count,
-            "worker": [0] * count,
-        },
-    }
+def a_round(cell, client, block, seconds):
+    work = cell["plan"]["work"]
+    size = sum(item["size"] for item in work)
+    asked = {"concurrency": cell["plan"]["concurrency"]}
+    return lab_records.round_line(
+        cell["id"], client, block, seconds, 0.1, len(work), size, effective=asked
+    )
 
 
 def a_record(
@@ -92,57 +63,19 @@ def a_record(
     plan = load(workload).compile(scale, **(point or {}))
     words = [f"{name}={value}" for name, value in (point or {}).items()]
     cell = {"id": " ".join([workload, *words]), "plan": plan.as_json()}
-    settings = {
-        "server": "origin",
-        "preset": None,
-        "tls": False,
-        "write_to": None,
-        "blocks": 10,
-        "repeats": 1,
-        "server_cores": [0],
-        "client_cores": [1],
-    }
-    names = [*seconds, *dict(failed)]
-    said = {
-        "schema": 1,
-        "started": changed.pop("started", "2026-01-01T00:00:00+00:00"),
-        "command": ["run", workload],
-        "seed": 1,
-        "settings": {**settings, **changed},
-        "cells": [cell],
-        "clients": [
-            {
-                "client": name,
-                "id": name,
-                "title": name,
-                "language": "c",
-                "family": name,
-                "command": [name],
-                "packages": {},
-            }
-            for name in names
-        ],
-        "absent": [{"client": "boto3-get", "reason": "not installed"}],
-    }
-    environment = {
-        "schema": 1,
-        "machine": {"cpu": "A CPU", "cores": 2, "kernel": "6.1"},
-        "versions": {"commit": "0123456789abcdef"},
-        "measuring": {"cpu": "proc"},
-        "cores": {"server": [0], "client": [1], "why": None},
-        "noise": {},
-        "notes": [],
-    }
-    record = Record.create(folder, said, environment)
-    with Journal(record.samples) as journal:
-        for client, text in dict(failed).items():
-            event = {"line": "event", "event": "failed", "cell": cell["id"], "client": client}
-            journal.append({**event, "text": text})
-        for block in range(1, 11):
-            for client, each in seconds.items():
-                journal.append(a_round(cell, client, block, each * (1 + block / 1000)))
-    record.write_summary(summarise(record.plan, record.lines()))
-    return record
+    lines = [
+        {"line": "event", "event": "failed", "cell": cell["id"], "client": client, "text": text}
+        for client, text in dict(failed).items()
+    ]
+    lines += [
+        a_round(cell, client, block, each * (1 + block / 1000))
+        for block in range(1, 11)
+        for client, each in seconds.items()
+    ]
+    clients = [*seconds, *dict(failed)]
+    return lab_records.write(
+        folder, cell, clients, lines, {"boto3-get": "not installed"}, **changed
+    )
 
 
 class Made:

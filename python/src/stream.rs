@@ -2,19 +2,20 @@
 //!
 //! Owns: the engine's stream, behind a lock that one call at a time holds, so that threads and tasks
 //! that share a stream take turns. A part stays in the flow until the interpreter has taken it: a read
-//! that was stopped (Ctrl-C, a cancelled task) has lost nothing. Only where it was longer than
-//! [`AT_ONCE`] and had handed on some already can it not be put back; the stream then says so, and
-//! never goes on behind a gap.
+//! that was stopped (Ctrl-C, a cancelled task) has lost nothing. Only what was copied cannot be put back:
+//! where the read was longer than [`AT_ONCE`] and had handed on some already, or was cancelled in the
+//! turn in which its bytes came. The stream then says so, and never goes on behind a gap.
 //!
 //! Iterating hands on the memory where a part landed. `read` and `readinto` copy once, from there to
 //! where the caller wants them. The end is compared with the object's checksum, also where a read asked
 //! for no byte more than there are.
 
 use std::collections::VecDeque;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pyo3::exceptions::PyStopIteration;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyType};
 use tokio::sync::OwnedMutexGuard;
@@ -125,9 +126,13 @@ struct Turn {
 }
 
 impl Turn {
-    fn deliver(mut self, shared: &Shared) {
-        shared.position.fetch_add(self.undelivered as u64, Ordering::Relaxed);
-        self.undelivered = 0;
+    fn deliver(self, shared: &Shared) {
+        shared.position.fetch_add(self.leave(), Ordering::Relaxed);
+    }
+
+    /// Ends the turn. The bytes that it has taken are still to be delivered: how many they are.
+    fn leave(mut self) -> u64 {
+        std::mem::take(&mut self.undelivered) as u64
     }
 }
 
@@ -145,12 +150,28 @@ struct Shared {
     length: u64,
     /// Bytes that the caller has.
     position: AtomicU64,
+    /// Whether bytes that had left the flow were dropped before the caller had them.
+    torn: AtomicBool,
     closing: CancellationToken,
 }
 
 impl Shared {
     async fn turn(&self) -> Turn {
-        Turn { flow: Arc::clone(&self.flow).lock_owned().await, undelivered: 0 }
+        self.turn_with(Arc::clone(&self.flow).lock_owned().await)
+    }
+
+    fn turn_with(&self, mut flow: OwnedMutexGuard<Flow>) -> Turn {
+        if self.torn.load(Ordering::Relaxed) && flow.trouble.is_none() {
+            flow.trouble = Some(Trouble::Torn);
+        }
+        Turn { flow, undelivered: 0 }
+    }
+
+    /// A turn, where nobody else has one and nothing is wrong.
+    fn try_turn(&self) -> Option<Turn> {
+        let flow = Arc::clone(&self.flow).try_lock_owned().ok()?;
+        let turn = self.turn_with(flow);
+        turn.flow.trouble.is_none().then_some(turn)
     }
 
     /// Waits until the next part has landed, where one is left.
@@ -209,6 +230,77 @@ impl Shared {
     }
 }
 
+/// Bytes that have left the flow for good. Dropped, they have torn the stream.
+struct Undelivered {
+    bytes: u64,
+    shared: Arc<Shared>,
+}
+
+impl Undelivered {
+    fn deliver(mut self) {
+        self.shared.position.fetch_add(std::mem::take(&mut self.bytes), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Undelivered {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.shared.torn.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a read gives, on its way to the caller.
+struct Read {
+    value: Py<PyAny>,
+    undelivered: Undelivered,
+}
+
+impl Read {
+    fn hand_over(self) -> Py<PyAny> {
+        self.undelivered.deliver();
+        self.value
+    }
+}
+
+/// A read that is awaited. It is the caller's when the caller is woken: where a task is cancelled in the
+/// turn in which its bytes come, the stream knows that they are lost.
+struct AwaitedRead {
+    begun: Mutex<Option<Py<PyAny>>>,
+    read: Arc<Mutex<Option<Read>>>,
+}
+
+impl AwaitedRead {
+    fn begin<T: Send + 'static>(
+        py: Python<'_>,
+        live: &Arc<Live>,
+        future: impl Future<Output = wirespeed::Result<T>> + Send + 'static,
+        finish: impl FnOnce(Python<'_>, T) -> PyResult<Read> + Send + 'static,
+    ) -> PyResult<Py<PyAny>> {
+        let read = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&read);
+        let finish = move |py: Python<'_>, filled: T| {
+            let read = finish(py, filled)?;
+            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(read);
+            Ok(PyBool::new(py, true).to_owned().into_any().unbind())
+        };
+        let begun = Mutex::new(Some(aio::submit(py, live, future, finish, None)?));
+        Ok(Py::new(py, Step::new(AwaitedRead { begun, read }))?.into_any())
+    }
+}
+
+impl Arriving for AwaitedRead {
+    fn take(&self, _py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let read = self.read.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(read.map(Read::hand_over))
+    }
+
+    fn arrival(&self, _py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner).take();
+        begun.ok_or_else(|| PyRuntimeError::new_err("a read can be awaited once; call read again"))
+    }
+}
+
 /// What belongs to the process that opened the stream.
 struct Held {
     shared: Arc<Shared>,
@@ -254,6 +346,7 @@ impl Reading {
             info,
             length,
             position: AtomicU64::new(0),
+            torn: AtomicBool::new(false),
             closing: CancellationToken::new(),
         };
         let held = Inherited::new(Held { shared: Arc::new(shared), live });
@@ -310,13 +403,13 @@ impl Reading {
         let room = into.as_mut().len();
         if !self.awaitable
             && room <= COPY_HERE
-            && let Ok(mut flow) = Arc::clone(&shared.flow).try_lock_owned()
-            && flow.waiting() >= room
-            && flow.taken + (room as u64) < shared.length
-            && flow.trouble.is_none()
+            && let Some(mut turn) = shared.try_turn()
+            && turn.flow.waiting() >= room
+            && turn.flow.taken + (room as u64) < shared.length
         {
-            let undelivered = flow.copy(into.as_mut());
-            Turn { flow, undelivered }.deliver(shared);
+            turn.undelivered = turn.flow.copy(into.as_mut());
+            let undelivered = turn.undelivered;
+            turn.deliver(shared);
             return finish(py, into, undelivered as u64);
         }
         let shared = Arc::clone(shared);
@@ -324,7 +417,8 @@ impl Reading {
             let filled = shared.unless_closed(shared.fill(into.as_mut())).await;
             Ok((shared, into, filled))
         };
-        let finish = move |py: Python<'_>, (shared, into, filled): (Arc<Shared>, B, Result<Turn, Trouble>)| {
+        type Filled<B> = (Arc<Shared>, B, Result<Turn, Trouble>);
+        let finish = move |py: Python<'_>, (shared, into, filled): Filled<B>| {
             let turn = match filled {
                 Ok(turn) => turn,
                 Err(trouble) => {
@@ -332,11 +426,15 @@ impl Reading {
                     return Err(trouble.raise(py));
                 }
             };
-            let filled = turn.undelivered as u64;
-            turn.deliver(&shared);
-            finish(py, into, filled)
+            let undelivered = turn.leave();
+            let value = finish(py, into, undelivered)?;
+            Ok(Read { value, undelivered: Undelivered { bytes: undelivered, shared } })
         };
-        Call { future, finish, watch: None }.run(py, &held.live, self.awaitable)
+        if self.awaitable {
+            return AwaitedRead::begin(py, &held.live, future, finish);
+        }
+        let finish = |py: Python<'_>, filled: Filled<B>| Ok(finish(py, filled)?.hand_over());
+        Call { future, finish, watch: None }.run(py, &held.live, false)
     }
 
     fn info(&self) -> ObjectInfo {
@@ -486,11 +584,10 @@ impl Stream {
 impl Arriving for Py<AsyncStream> {
     fn take(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         let shared = &self.get().0.held()?.shared;
-        let Ok(flow) = Arc::clone(&shared.flow).try_lock_owned() else { return Ok(None) };
-        if flow.trouble.is_some() || shared.closing.is_cancelled() {
+        if shared.closing.is_cancelled() {
             return Ok(None);
         }
-        let part = shared.take(Turn { flow, undelivered: 0 });
+        let part = shared.try_turn().and_then(|turn| shared.take(turn));
         part.map(|part| Ok(Py::new(py, part)?.into_any())).transpose()
     }
 

@@ -185,6 +185,56 @@ def test_a_step_cancelled_when_its_item_is_there_loses_nothing(
     run(main())
 
 
+@pytest.mark.parametrize("turn", ["before", "same"])
+@pytest.mark.parametrize("into", [False, True], ids=["read", "readinto"])
+def test_a_read_cancelled_when_its_bytes_are_there_leaves_no_silent_gap(
+    client: wirespeed.Client, filled: str, run: Any, into: bool, turn: str
+) -> None:
+    async def main() -> None:
+        stream = await client.aio.stream("small", bucket=filled)
+
+        async def read() -> Any:
+            return await (stream.readinto(bytearray(2)) if into else stream.read(2))
+
+        cancelled = asyncio.ensure_future(read())
+        await asyncio.sleep(0)
+        if turn == "same":
+            asyncio.get_running_loop().call_later(0.1, cancelled.cancel)
+        time.sleep(0.3)
+        if turn == "before":
+            cancelled.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await cancelled
+        assert stream.tell() == 0
+        try:
+            rest = await stream.read()
+        except wirespeed.CancelledError as error:
+            advice, rest = str(error), await client.aio.get("small", bucket=filled, range=(0, None))
+        else:
+            advice = "tell()"
+        assert rest == b"small"
+        assert "tell()" in advice
+
+    run(main())
+
+
+async def reads_awaited_in_another_order(stream: wirespeed.AsyncStream) -> list[bytes]:
+    first, second = stream.read(2), stream.read(3)
+    return [await second, await first]
+
+
+def test_reads_need_not_be_awaited_in_their_order(
+    client: wirespeed.Client, filled: str, run: Any
+) -> None:
+    async def main() -> None:
+        stream = await client.aio.stream("small", bucket=filled)
+        second, first = await asyncio.wait_for(reads_awaited_in_another_order(stream), 10)
+        assert sorted(first + second) == sorted(b"small")
+        assert stream.tell() == 5
+
+    run(main())
+
+
 def test_loops_one_after_another(client: wirespeed.Client, filled: str, run: Any) -> None:
     async def main() -> bytes:
         return bytes(await client.aio.get("small", bucket=filled))

@@ -130,3 +130,17 @@ def test_the_best_point_of_a_sweep_says_where_it_is_and_what_is_missing(folders,
     assert (rust.cell.plan["concurrency"], rust.gaps) == (16, ())
     assert (go.cell.plan["concurrency"], go.gaps) == (8, ("failed: hung",))
     assert isinstance(shelf.find(Wanted("seed002-memory"), "rust-tm", "bytes_per_s"), Missing)
+
+
+def test_a_heading_says_of_how_many_points_the_best_is(folders, made):
+    swept = '{ workload = "seed002-memory", best = true }'
+    report = made.report.replace('{ workload = "seed004-get" }', swept).replace("@seed004-get", "")
+    (folders / "seeds" / "009.toml").write_text(report)
+    for parallel, heading in ((8, "8 in flight, parts of 16 MiB)"), (16, "best of 2 points)")):
+        made.record(
+            folders / "records" / str(parallel),
+            {"minio-go": 0.1},
+            workload="seed002-memory",
+            point={"concurrency": parallel},
+        )
+        assert heading in row(page(folders), "**`seed002-memory`**")

@@ -128,12 +128,14 @@ class _Beside:
     def _heading(self) -> list[str]:
         wanted = self.wanted
         workload = load_workload(wanted.workload)
-        cells: Sequence[Cell] = self.cells or self.shelf.cells(wanted)[:1]
+        every = self.shelf.cells(wanted)
+        cells: Sequence[Cell] = self.cells or every[:1]
         kind = [f"sink {workload.sink}" if workload.operation == "get" else workload.operation]
         kind += [workload.mode] if workload.mode != "warm" else []
+        points = len({tuple(rows.setting(cell)) for cell in every})
         kind += (
-            ["each client at its best point of the sweep"]
-            if wanted.best
+            [f"each client at its best of {points} points"]
+            if points > 1
             else rows.setting(cells[0])
         )
         sizes = "; ".join(dict.fromkeys(rows.scale(cell) for cell in cells))

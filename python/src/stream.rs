@@ -3,12 +3,14 @@
 //! Owns: the engine's stream, behind a lock that one call at a time holds, so that threads and tasks
 //! that share a stream take turns. A part stays in the flow until the interpreter has taken it: a read
 //! that was stopped (Ctrl-C, a cancelled task) has lost nothing. Only what was copied cannot be put back:
-//! where the read was longer than [`AT_ONCE`] and had handed on some already, or was cancelled in the
+//! where the read was longer than [`flow::AT_ONCE`] and had handed on some already, or was cancelled in the
 //! turn in which its bytes came. The stream then says so, and never goes on behind a gap.
 //!
 //! Iterating hands on the memory where a part landed. `read` and `readinto` copy once, from there to
 //! where the caller wants them. The end is compared with the object's checksum, also where a read asked
 //! for no byte more than there are.
+
+mod flow;
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -18,12 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyType};
-use tokio::sync::OwnedMutexGuard;
 use tokio_util::sync::CancellationToken;
-use wirespeed::{Error, ObjectStream};
+use wirespeed::ObjectStream;
 
 use crate::aio::{self, Arriving, Step};
-use crate::buffer::Buffer;
 use crate::call::Call;
 use crate::client::{Live, Verbs};
 use crate::errors;
@@ -33,222 +33,10 @@ use crate::location::{Location, Wanted};
 use crate::memory::{Lent, NewBytes};
 use crate::options::{ReadOptions, bytes};
 use crate::{get, runtime};
-
-/// A read of no more than this takes all of it in one step, when all of it has landed.
-const AT_ONCE: usize = 16 << 20;
+use flow::{Flow, Shared, Trouble, Turn, Undelivered};
 
 /// What has landed and is no longer than this is copied without leaving the interpreter.
 const COPY_HERE: usize = 256 << 10;
-
-/// Why nothing more comes of a stream.
-#[derive(Clone)]
-enum Trouble {
-    Engine(Arc<Error>),
-    Closed,
-    /// A read was stopped that had handed on some of its bytes.
-    Torn,
-}
-
-impl Trouble {
-    fn raise(&self, py: Python<'_>) -> PyErr {
-        match self {
-            Trouble::Engine(error) => errors::from_engine(py, error),
-            Trouble::Closed => errors::config("the stream is closed; open another"),
-            Trouble::Torn => errors::cancelled(
-                "an earlier read of this stream was stopped after it had taken some bytes, which are lost; open \
-                 another stream, with range=(tell(), None) to go on where the last complete read ended",
-            ),
-        }
-    }
-}
-
-/// Parts that have landed, and the source of more.
-struct Flow {
-    stream: Option<ObjectStream>,
-    landed: VecDeque<wirespeed::Buffer>,
-    /// Bytes that have left the flow.
-    taken: u64,
-    trouble: Option<Trouble>,
-}
-
-impl Flow {
-    fn waiting(&self) -> usize {
-        self.landed.iter().map(|part| part.len()).sum()
-    }
-
-    /// Waits for one more part; `false` at the end.
-    async fn fetch(&mut self, info: &Mutex<wirespeed::ObjectInfo>) -> Result<bool, Trouble> {
-        if let Some(trouble) = &self.trouble {
-            return Err(trouble.clone());
-        }
-        let Some(stream) = &mut self.stream else { return Ok(false) };
-        match stream.next().await {
-            Some(Ok(part)) => self.landed.push_back(part),
-            Some(Err(error)) => {
-                let trouble = Trouble::Engine(Arc::new(error));
-                self.trouble = Some(trouble.clone());
-                self.stream = None;
-                return Err(trouble);
-            }
-            None => {
-                *info.lock().unwrap_or_else(PoisonError::into_inner) = stream.info().clone();
-                self.stream = None;
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Copies what has landed, as far as there is room.
-    fn copy(&mut self, mut into: &mut [u8]) -> usize {
-        let room = into.len();
-        while !into.is_empty()
-            && let Some(part) = self.landed.pop_front()
-        {
-            let length = part.len().min(into.len());
-            let (front, rest) = into.split_at_mut(length);
-            front.copy_from_slice(&part[..length]);
-            into = rest;
-            if length < part.len() {
-                self.landed.push_front(part.slice(length..));
-            }
-        }
-        let copied = room - into.len();
-        self.taken += copied as u64;
-        copied
-    }
-}
-
-/// One call's turn with the flow, and what it has taken but not yet handed over.
-struct Turn {
-    flow: OwnedMutexGuard<Flow>,
-    undelivered: usize,
-}
-
-impl Turn {
-    fn deliver(self, shared: &Shared) {
-        shared.position.fetch_add(self.leave(), Ordering::Relaxed);
-    }
-
-    /// Ends the turn. The bytes that it has taken are still to be delivered: how many they are.
-    fn leave(mut self) -> u64 {
-        std::mem::take(&mut self.undelivered) as u64
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        if self.undelivered > 0 && self.flow.trouble.is_none() {
-            self.flow.trouble = Some(Trouble::Torn);
-        }
-    }
-}
-
-struct Shared {
-    flow: Arc<tokio::sync::Mutex<Flow>>,
-    info: Mutex<wirespeed::ObjectInfo>,
-    length: u64,
-    /// Bytes that the caller has.
-    position: AtomicU64,
-    /// Whether bytes that had left the flow were dropped before the caller had them.
-    torn: AtomicBool,
-    closing: CancellationToken,
-}
-
-impl Shared {
-    async fn turn(&self) -> Turn {
-        self.turn_with(Arc::clone(&self.flow).lock_owned().await)
-    }
-
-    fn turn_with(&self, mut flow: OwnedMutexGuard<Flow>) -> Turn {
-        if self.torn.load(Ordering::Relaxed) && flow.trouble.is_none() {
-            flow.trouble = Some(Trouble::Torn);
-        }
-        Turn { flow, undelivered: 0 }
-    }
-
-    /// A turn, where nobody else has one and nothing is wrong.
-    fn try_turn(&self) -> Option<Turn> {
-        let flow = Arc::clone(&self.flow).try_lock_owned().ok()?;
-        let turn = self.turn_with(flow);
-        turn.flow.trouble.is_none().then_some(turn)
-    }
-
-    /// Waits until the next part has landed, where one is left.
-    async fn part(&self) -> Result<Turn, Trouble> {
-        let mut turn = self.turn().await;
-        if let Some(trouble) = &turn.flow.trouble {
-            return Err(trouble.clone());
-        }
-        if turn.flow.landed.is_empty() {
-            turn.flow.fetch(&self.info).await?;
-        }
-        Ok(turn)
-    }
-
-    /// Hands on the next part that has landed.
-    fn take(&self, mut turn: Turn) -> Option<Buffer> {
-        let part = turn.flow.landed.pop_front()?;
-        turn.flow.taken += part.len() as u64;
-        turn.undelivered = part.len();
-        turn.deliver(self);
-        Some(Buffer::of_part(part))
-    }
-
-    async fn fill(&self, into: &mut [u8]) -> Result<Turn, Trouble> {
-        let mut turn = self.turn().await;
-        if let Some(trouble) = &turn.flow.trouble {
-            return Err(trouble.clone());
-        }
-        while turn.undelivered < into.len() {
-            let rest = &mut into[turn.undelivered..];
-            while turn.flow.waiting() < rest.len().min(AT_ONCE) {
-                if !turn.flow.fetch(&self.info).await? {
-                    break;
-                }
-            }
-            let copied = turn.flow.copy(rest);
-            if copied == 0 {
-                break;
-            }
-            turn.undelivered += copied;
-        }
-        if turn.flow.taken == self.length {
-            // Nobody may ask again: whether the whole is right is said here.
-            turn.flow.fetch(&self.info).await?;
-        }
-        Ok(turn)
-    }
-
-    /// As `work` ends, unless the stream is closed before.
-    async fn unless_closed<T>(&self, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
-        tokio::select! {
-            biased;
-            () = self.closing.cancelled() => Err(Trouble::Closed),
-            done = work => done,
-        }
-    }
-}
-
-/// Bytes that have left the flow for good. Dropped, they have torn the stream.
-struct Undelivered {
-    bytes: u64,
-    shared: Arc<Shared>,
-}
-
-impl Undelivered {
-    fn deliver(mut self) {
-        self.shared.position.fetch_add(std::mem::take(&mut self.bytes), Ordering::Relaxed);
-    }
-}
-
-impl Drop for Undelivered {
-    fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.shared.torn.store(true, Ordering::Relaxed);
-        }
-    }
-}
 
 /// What a read gives, on its way to the caller.
 struct Read {
@@ -426,9 +214,9 @@ impl Reading {
                     return Err(trouble.raise(py));
                 }
             };
-            let undelivered = turn.leave();
-            let value = finish(py, into, undelivered)?;
-            Ok(Read { value, undelivered: Undelivered { bytes: undelivered, shared } })
+            let undelivered = Undelivered { bytes: turn.leave(), shared };
+            let value = finish(py, into, undelivered.bytes)?;
+            Ok(Read { value, undelivered })
         };
         if self.awaitable {
             return AwaitedRead::begin(py, &held.live, future, finish);

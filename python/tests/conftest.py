@@ -14,7 +14,7 @@ import os
 import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +259,12 @@ def misbehaving(tmp_path: Path) -> Iterator[Callable[..., tuple[wirespeed.Client
             return stack.enter_context(client_of(server, **settings)), s3
 
         yield start
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], Any]:
+    """Runs a coroutine in a loop of either kind."""
+    if request.param == "asyncio":
+        return asyncio.run
+    uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")
+    return uvloop.run

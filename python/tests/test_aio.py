@@ -10,7 +10,6 @@ import os
 import threading
 import time
 import warnings
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,6 @@ import pytest
 import wirespeed
 
 MIB = 1 << 20
-
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Callable[[Coroutine[Any, Any, Any]], Any]:
-    """Runs a coroutine in a loop of either kind."""
-    if request.param == "asyncio":
-        return asyncio.run
-    uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")
-    return uvloop.run
 
 
 @pytest.fixture
@@ -110,129 +100,6 @@ def test_an_iterator_can_be_left_and_cancelled(
 
     with stalls(origin, filled):
         run(main())
-
-
-def test_a_cancelled_step_loses_no_item(client: wirespeed.Client, filled: str, run: Any) -> None:
-    async def main() -> None:
-        keys = ["small"] * 200
-        completions = client.aio.get_many(keys, bucket=filled, as_completed=True)
-        seen, turns = [], 0
-        while True:
-            step = asyncio.ensure_future(anext(completions))
-            for _ in range(turns % 4):
-                await asyncio.sleep(0)
-            turns += 1
-            if turns % 3 == 0:
-                step.cancel()
-            try:
-                seen.append((await step)[0])
-            except asyncio.CancelledError:
-                continue
-            except StopAsyncIteration:
-                break
-        assert sorted(seen) == list(range(200))
-
-    run(main())
-
-
-@pytest.mark.parametrize("of", ["get_many", "stream", "list"])
-@pytest.mark.parametrize("turn", ["before", "same"])
-def test_a_step_cancelled_when_its_item_is_there_loses_nothing(
-    client: wirespeed.Client, filled: str, run: Any, of: str, turn: str
-) -> None:
-    def items() -> Any:
-        if of == "get_many":
-            return client.aio.get_many(["small"], bucket=filled, as_completed=True)
-        if of == "list":
-            return aiter(client.aio.list(f"s3://{filled}/small"))
-        return opened
-
-    def content(item: Any) -> bytes:
-        return (
-            bytes(item[1])
-            if of == "get_many"
-            else item.key.encode()
-            if of == "list"
-            else bytes(item)
-        )
-
-    async def step(arriving: Any) -> Any:
-        return await anext(arriving)
-
-    async def main() -> None:
-        nonlocal opened
-        opened = await client.aio.stream("small", bucket=filled)
-        arriving = items()
-        cancelled = asyncio.ensure_future(step(arriving))
-        await asyncio.sleep(0)
-        # Its item comes while the loop is held up. It is stopped before the loop has looked at what
-        # came, or by a timer that goes off right after, when the waiting task has not run yet.
-        if turn == "same":
-            asyncio.get_running_loop().call_later(0.1, cancelled.cancel)
-        time.sleep(0.3)
-        if turn == "before":
-            cancelled.cancel()
-        # The next step is not told of the end while the item may still come back.
-        following = asyncio.ensure_future(step(arriving))
-        asyncio.get_running_loop().call_soon(time.sleep, 0.3)
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled
-        assert content(await following) == b"small"
-        with pytest.raises(StopAsyncIteration):
-            await anext(arriving)
-
-    opened: Any = None
-    run(main())
-
-
-@pytest.mark.parametrize("turn", ["before", "same"])
-@pytest.mark.parametrize("into", [False, True], ids=["read", "readinto"])
-def test_a_read_cancelled_when_its_bytes_are_there_leaves_no_silent_gap(
-    client: wirespeed.Client, filled: str, run: Any, into: bool, turn: str
-) -> None:
-    async def main() -> None:
-        stream = await client.aio.stream("small", bucket=filled)
-
-        async def read() -> Any:
-            return await (stream.readinto(bytearray(2)) if into else stream.read(2))
-
-        cancelled = asyncio.ensure_future(read())
-        await asyncio.sleep(0)
-        if turn == "same":
-            asyncio.get_running_loop().call_later(0.1, cancelled.cancel)
-        time.sleep(0.3)
-        if turn == "before":
-            cancelled.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled
-        assert stream.tell() == 0
-        try:
-            rest = await stream.read()
-        except wirespeed.CancelledError as error:
-            advice, rest = str(error), await client.aio.get("small", bucket=filled, range=(0, None))
-        else:
-            advice = "tell()"
-        assert rest == b"small"
-        assert "tell()" in advice
-
-    run(main())
-
-
-async def reads_awaited_in_another_order(stream: wirespeed.AsyncStream) -> list[bytes]:
-    first, second = stream.read(2), stream.read(3)
-    return [await second, await first]
-
-
-def test_reads_need_not_be_awaited_in_their_order(
-    client: wirespeed.Client, filled: str, run: Any
-) -> None:
-    async def main() -> None:
-        stream = await client.aio.stream("small", bucket=filled)
-        second, first = await asyncio.wait_for(reads_awaited_in_another_order(stream), 10)
-        assert sorted(first + second) == sorted(b"small")
-        assert stream.tell() == 5
-
-    run(main())
 
 
 def test_loops_one_after_another(client: wirespeed.Client, filled: str, run: Any) -> None:

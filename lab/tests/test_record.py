@@ -85,6 +85,8 @@ def test_show_of_a_broken_record_says_so(tmp_path, capsys):
 
 
 PAGE = """before
+<!-- bulk figures -->
+<!-- /bulk figures -->
 <!-- figures -->
 old
 <!-- /figures -->
@@ -101,8 +103,15 @@ after
 
 @pytest.fixture
 def page(tmp_path):
-    path = tmp_path / "README.md"
+    path = tmp_path / "benchmarks.md"
     path.write_text(PAGE)
+    return path
+
+
+@pytest.fixture
+def front_page(tmp_path):
+    path = tmp_path / "README.md"
+    path.write_text("before\n<!-- front page -->\nold\n<!-- /front page -->\nafter\n")
     return path
 
 
@@ -129,21 +138,21 @@ def python_rows(made):
     return [alone, beside, facts]
 
 
-def test_the_readme_takes_the_table_between_its_markers(tmp_path, good_row, page):
+def test_the_readme_takes_the_table_between_its_markers(tmp_path, good_row, page, front_page):
     missed = {**good_row, "id": "other"}
     missed["checks"] = [Check("core_s_per_gib", ("limit",), 1.05).as_json()]
-    readme.write([a_record(good_row, missed)], [tmp_path / "r.json"], page)
+    readme.write([a_record(good_row, missed)], [tmp_path / "r.json"], page, front_page)
     text = page.read_text()
     assert "| GET | core-s/GiB | low | ≤ 1.15 | 1.10 [1.10..1.10] |" in text
     assert "| ≤ 1.05 | 1.100 [1.100..1.100], missed |" in text
     assert "Record: [r.json]" in text
     assert "\nold\n" not in text
-    assert text.startswith("before\n<!-- figures -->\n")
+    assert "\n<!-- figures -->\n" in text
     assert text.endswith(PAGE.partition("<!-- /figures -->")[2])
 
 
-def test_rows_of_python_have_tables_of_their_own(tmp_path, page, python_rows):
-    readme.write([a_record(*python_rows)], [tmp_path / "p.json"], page)
+def test_rows_of_python_have_tables_of_their_own(tmp_path, page, front_page, python_rows):
+    readme.write([a_record(*python_rows)], [tmp_path / "p.json"], page, front_page)
     text = page.read_text()
     assert "<!-- figures -->\nold\n<!-- /figures -->" in text
     _, _, python = text.partition("<!-- python figures -->")
@@ -166,23 +175,42 @@ def test_the_version_is_that_of_the_package_in_the_name(name):
     assert readme_peers.version({"name": name}) == ""
 
 
-def test_a_client_that_failed_is_named_in_the_table(tmp_path, page, python_rows):
+def test_a_client_that_failed_is_named_in_the_table(tmp_path, page, front_page, python_rows):
     row = python_rows[1]
     row["samples"] = [sample for sample in row["samples"] if sample["contender"] != "low"]
     row["failures"] = {"low": "died"}
-    readme.write([a_record(row)], [tmp_path / "p.json"], page)
+    readme.write([a_record(row)], [tmp_path / "p.json"], page, front_page)
     assert "| the same | low | failed |" in page.read_text()
 
 
-def test_of_a_row_in_two_records_the_last_counts(tmp_path, good_row, page):
+def test_of_a_row_in_two_records_the_last_counts(tmp_path, good_row, page, front_page):
     again = {**good_row, "title": "GET again"}
     paths = [tmp_path / "one.json", tmp_path / "two.json"]
-    readme.write([a_record(good_row), a_record(again)], paths, page)
+    readme.write([a_record(good_row), a_record(again)], paths, page, front_page)
     text = page.read_text()
     assert "| GET again |" in text
     assert "| GET |" not in text
     assert "Records: [one.json]" in text
     assert "[two.json]" in text
+
+
+def test_the_front_page_has_rates_and_costs_of_its_rows(tmp_path, made, page, front_page):
+    samples = made.blocks("wirespeed", 0.11) + made.blocks("low", 0.10) + made.blocks("peer", 0.2)
+    rows = [made.row(samples) | {"id": wanted.row} for wanted in readme.FRONT_ROWS]
+    for row in rows:
+        row["contenders"] += [{"name": "peer", "role": "peer", "command": ["peer"]}]
+        row["checks"] = [Check("core_s_per_gib", ("limit",), 1.15).as_json()]
+    paths = [tmp_path / "r.json"]
+    readme.write([a_record(*rows[1:])], paths, page, front_page)
+    assert "\nold\n" in front_page.read_text()
+    readme.write([a_record(*rows)], paths, page, front_page)
+    text = front_page.read_text()
+    ours, limit = "5.37 GB/s, 0.11 core-s/GiB", "5.37 GB/s, 0.1 core-s/GiB"
+    peer = "5.37 GB/s, 0.2 core-s/GiB (peer)"
+    assert f"| Rust: GET of 1 GiB into memory | {ours} | {limit} | {peer} |" in text
+    assert text.count("\n| ") == len(readme.FRONT_ROWS) + 1
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
 
 
 def test_facts_are_shown_and_count_for_the_exit_code(python_rows):
@@ -196,10 +224,10 @@ def test_facts_are_shown_and_count_for_the_exit_code(python_rows):
 
 
 def test_a_page_without_markers_is_left_alone(tmp_path, good_row):
-    page = tmp_path / "README.md"
+    page = tmp_path / "benchmarks.md"
     page.write_text("nothing\n<!-- figures -->\n")
     with pytest.raises(readme.NoMarkers):
-        readme.write([a_record(good_row)], [tmp_path / "r.json"], page)
+        readme.write([a_record(good_row)], [tmp_path / "r.json"], page, page)
     assert page.read_text() == "nothing\n<!-- figures -->\n"
 
 

@@ -97,11 +97,11 @@ def cheapest_limit(row: dict) -> str | None:
     return cheapest(row, "limit")
 
 
-def cheapest(row: dict, role: str) -> str | None:
-    """Of all in this role, the one with the lowest median of CPU time that stayed to the end."""
+def cheapest(row: dict, role: str, metric: str = "core_s_per_gib") -> str | None:
+    """Of all in this role, the one with the lowest median of the metric that stayed to the end."""
     costs = {}
     for name in has_role(row, role):
-        values = by_block(row, name, "core_s_per_gib", row["fresh"])
+        values = by_block(row, name, metric, row["fresh"])
         if values and name not in row["dropped"]:
             costs[name] = statistics.median(values.values())
     return min(costs, key=costs.get) if costs else None

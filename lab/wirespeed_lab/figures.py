@@ -1,5 +1,5 @@
-"""``python -m wirespeed_lab.figures``: measures the project's figures, shows a record, or puts
-its table into the README.
+"""``python -m wirespeed_lab.figures``: measures the project's figures, shows a record, or writes
+the tables of docs/benchmarks.md and of the README.
 
     figures [--rows get-memory,python,...] [--quick] [--record PATH]
     figures show RECORD...
@@ -250,7 +250,11 @@ def main(argv: list[str]) -> int:
             if argv[0] == "show":
                 report.show(record.together(read), console)
             else:
-                readme.write(read, paths, places.REPOSITORY / "README.md")
+                pages = (
+                    places.REPOSITORY / "docs" / "benchmarks.md",
+                    places.REPOSITORY / "README.md",
+                )
+                readme.write(read, paths, *pages)
         except (record.BadRecord, readme.NoMarkers) as error:
             console.print(f"[red]{error}[/]")
             return 2

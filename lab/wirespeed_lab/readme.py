@@ -1,11 +1,17 @@
-"""The README's tables of figures, each between its two markers, from the samples of records:
-the engine's, those of whole commands over many objects, the Python package's, and the Python
-package beside its peers."""
+"""Writes the tables of docs/benchmarks.md and of the README's first page from the samples of
+records, each between its two markers.
+
+docs/benchmarks.md has the engine's figures, those of whole commands over many objects, those of the
+Python package, and the Python package beside its peers. The first page has absolute rates and costs
+of a few rows, beside the raw socket and the cheapest peer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from . import checks, places, readme_peers
 from .checks import METRICS, Finding
@@ -13,8 +19,29 @@ from .record import together
 
 #: The markers' names; what is between a pair of them is ours.
 ENGINE, BULK, PYTHON, PEERS = "figures", "bulk figures", "python figures", "python peers"
+FRONT_PAGE = "front page"
 #: What the names of the Python package's rows begin with, and those of whole commands.
 OF_PYTHON, OF_BULK = "python", "bulk"
+
+
+class FrontRow(NamedTuple):
+    """A row of the first page's table."""
+
+    row: str
+    """The id of the row in a record."""
+    work: str
+    metric: str
+    """The cost, one of `checks.METRICS`."""
+
+
+FRONT_ROWS = (
+    FrontRow("get-memory", "Rust: GET of 1 GiB into memory", "core_s_per_gib"),
+    FrontRow("put-memory", "Rust: PUT of 1 GiB from memory", "core_s_per_gib"),
+    FrontRow("small-objects", "Rust: GET of 20,000 objects of 64 KiB", "core_us_per_request"),
+    FrontRow("python-peers-other", "Python: GET of 2 GiB into memory", "core_s_per_gib"),
+    FrontRow("python-list", "Python: list of 400,000 keys", "core_us_per_key"),
+    FrontRow("bulk-tmpfs-all", "Shell: `cp` of 10,000 objects of 1 MiB", "core_us_per_object"),
+)
 
 
 class NoMarkers(Exception):
@@ -69,44 +96,85 @@ def _fact(row: dict, fact: dict) -> str:
     return f"| {title} | {fact['unit']} | | ≤ {most:,.4g} | {shown}{noted} |"
 
 
-def write(records: Sequence[dict], paths: Sequence[Path], readme: Path) -> None:
+def write(
+    records: Sequence[dict], paths: Sequence[Path], benchmarks: Path, front_page: Path
+) -> None:
     """Puts each table that the records hold rows of, and the names of those records, between its
-    markers, in place of what is there. Of a row in several records the last one counts."""
-    text = readme.read_text()
-    of_python = [row for row in together(records)["rows"] if row["id"].startswith(OF_PYTHON)]
+    markers, in place of what is there. Of a row in several records the last one counts. The first
+    page's table is written when the records hold all of its rows."""
+    text = benchmarks.read_text()
+    rows = together(records)["rows"]
+    of_python = [row for row in rows if row["id"].startswith(OF_PYTHON)]
     beside = [row for row in of_python if readme_peers.has_peers(row)]
     alone = [row for row in of_python if not readme_peers.has_peers(row)]
-    bulk = [row for row in together(records)["rows"] if row["id"].startswith(OF_BULK)]
-    engine = [row for row in together(records)["rows"] if row not in of_python + bulk]
-    for marker, rows, lines in (
+    bulk = [row for row in rows if row["id"].startswith(OF_BULK)]
+    engine = [row for row in rows if row not in of_python + bulk]
+    for marker, rows_of_table, lines in (
         (ENGINE, engine, table),
         (BULK, bulk, table),
         (PYTHON, alone, table),
         (PEERS, beside, readme_peers.tables),
     ):
-        if rows:
-            ids = {row["id"] for row in rows}
-            pairs = zip(records, paths, strict=True)
-            sources = [pair for pair in pairs if ids & {row["id"] for row in pair[0]["rows"]}]
-            text = _put(text, marker, [*lines(rows), "", _said(sources)], readme)
-    readme.write_text(text)
+        if rows_of_table:
+            sources = _sources(rows_of_table, records, paths)
+            said = _said(sources, benchmarks)
+            text = _put(text, marker, [*lines(rows_of_table), "", said], benchmarks)
+    benchmarks.write_text(text)
+    by_id = {row["id"]: row for row in rows}
+    if all(wanted.row in by_id for wanted in FRONT_ROWS):
+        lines = front_table(by_id)
+        front_page.write_text(_put(front_page.read_text(), FRONT_PAGE, lines, front_page))
 
 
-def _put(text: str, marker: str, lines: list[str], readme: Path) -> str:
+def front_table(rows: Mapping[str, dict]) -> list[str]:
+    """The lines of the first page's table: rate and cost of wirespeed, of the raw socket and of the
+    cheapest peer, each the median over the rounds of one record."""
+    lines = ["| work | wirespeed | raw socket | best peer |", "|---|---|---|---|"]
+    for wanted in FRONT_ROWS:
+        row = rows[wanted.row]
+        peer = checks.cheapest(row, "peer", wanted.metric)
+        cells = [
+            _cell(row, checks.has_role(row, "engine")[0], wanted.metric),
+            _cell(row, checks.cheapest(row, "limit", wanted.metric), wanted.metric),
+            _cell(row, peer, wanted.metric) + (f" ({peer})" if peer else ""),
+        ]
+        lines.append(f"| {wanted.work} | {' | '.join(cells)} |")
+    return lines
+
+
+def _cell(row: dict, contender: str | None, metric: str) -> str:
+    if contender is None:
+        return ""
+    cost = checks.level(row, contender, metric)
+    if cost is None:
+        return "failed"
+    unit = METRICS[metric][1]
+    return f"{readme_peers.rate(row, contender)}, {readme_peers.short(cost.median)} {unit}"
+
+
+def _sources(
+    rows: list[dict], records: Sequence[dict], paths: Sequence[Path]
+) -> list[tuple[dict, Path]]:
+    ids = {row["id"] for row in rows}
+    pairs = zip(records, paths, strict=True)
+    return [pair for pair in pairs if ids & {row["id"] for row in pair[0]["rows"]}]
+
+
+def _put(text: str, marker: str, lines: list[str], page: Path) -> str:
     begin, end = f"<!-- {marker} -->\n", f"<!-- /{marker} -->"
     before, found, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        raise NoMarkers(f"{readme} has no {begin.strip()} followed by {end}")
+        raise NoMarkers(f"{page} has no {begin.strip()} followed by {end}")
     return before + begin + "\n".join(lines) + "\n" + end + after
 
 
-def _said(sources: list[tuple[dict, Path]]) -> str:
+def _said(sources: list[tuple[dict, Path]], page: Path) -> str:
     links = []
     for _, path in sources:
         named = path.resolve()
         if named.is_relative_to(places.REPOSITORY):
-            named = named.relative_to(places.REPOSITORY)
+            named = os.path.relpath(named, page.resolve().parent)
         links.append(f"[{path.name}]({named})")
     machine = sources[-1][0]["machine"]
     word = "Record" if len(links) == 1 else "Records"

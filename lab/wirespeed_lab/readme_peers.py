@@ -1,5 +1,5 @@
-"""The README's table of the Python package beside its peers: what each client cost on the same
-work, with its exact version, and what the server saw of it."""
+"""The table of the Python package beside its peers in docs/benchmarks.md: the cost of each client
+on the same work, with its exact version and the counts of the server."""
 
 from __future__ import annotations
 
@@ -62,14 +62,15 @@ def _line(row: dict, contender: dict, title: str) -> str | None:
     unit = METRICS[metric][1].removeprefix("core-")
     part = f" (1/{contender['share']} of the work)" if "share" in contender else ""
     return (
-        f"| {title} | {name} {version(contender)}{part} | {_short(cost.median)} {unit} | {share} "
-        f"| {_rate(row, name)} | {_whole(checks.each(row, name, 'server_requests'))} "
+        f"| {title} | {name} {version(contender)}{part} | {short(cost.median)} {unit} | {share} "
+        f"| {rate(row, name)} | {_whole(checks.each(row, name, 'server_requests'))} "
         f"| {_whole(checks.each(row, name, 'server_bytes'), MIB)} "
         f"| {_whole(checks.peak_bytes(row, name), MIB)} |"
     )
 
 
-def _rate(row: dict, name: str) -> str:
+def rate(row: dict, name: str) -> str:
+    """The throughput in GB/s, or objects (keys, requests) per second where bytes are few."""
     bytes_rate = checks.level(row, name, "throughput")
     if bytes_rate and bytes_rate.median >= 0.1:
         return f"{bytes_rate.median:.2f} GB/s"
@@ -78,7 +79,8 @@ def _rate(row: dict, name: str) -> str:
     return f"{objects / seconds.median:,.0f} /s"
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
+    """The number with three significant digits."""
     return f"{value:.3g}" if value < 100 else f"{value:,.0f}"
 
 

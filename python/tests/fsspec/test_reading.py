@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import errno
 import io
 import os
 import pickle
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from wirespeed.errors import PreconditionError
-from wirespeed.fsspec import WirespeedFileSystem
+from wirespeed.fsspec import FileExpired, WirespeedFileSystem
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -206,9 +207,14 @@ def test_an_object_that_changes_while_it_is_read_is_an_error(
             assert file.read(100) == data[:100]
             fs.pipe_file(path, bytes(len(data)))
             file.seek(10 * MIB)
-            with pytest.raises(PreconditionError) as raised:
+            with pytest.raises(FileExpired, match="open it again") as raised:
                 file.read(size)
-            assert "open it again" in raised.value.__notes__[0]
+            error = raised.value
+            assert isinstance(error, OSError)
+            assert isinstance(error, PreconditionError)
+            assert (error.errno, error.filename) == (errno.EBUSY, f"s3://{path}")
+            again = pickle.loads(pickle.dumps(error))
+            assert (str(again), again.errno, again.status) == (str(error), error.errno, 412)
         with fs.open(path) as file:
             assert file.read(100) == bytes(100)
 

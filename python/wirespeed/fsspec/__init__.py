@@ -24,12 +24,17 @@ from fsspec.registry import (
     register_implementation,  # pyright: ignore[reportUnknownVariableType]
 )
 
+from .file import FileExpired, S3File
 from .filesystem import S3FileSystem, WirespeedFileSystem
+from .objects import DeletionError
 from .reading import ReadFile
 from .writing import WriteFile
 
 __all__ = [
+    "DeletionError",
+    "FileExpired",
     "ReadFile",
+    "S3File",
     "S3FileSystem",
     "WirespeedFileSystem",
     "WriteFile",

@@ -12,10 +12,14 @@ its bucket, and asks for that only once.
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
+from ..errors import ConflictError
 from .listing import Listing
 from .steps import Call, Plan, both
+
+_NOT_EMPTY = "it is not empty; rm(path, recursive=True) deletes it with all in it"
 
 
 class Buckets(Listing):
@@ -46,7 +50,7 @@ class Buckets(Listing):
         else:
             if place.key:
                 return
-            raise FileExistsError(f"there is a bucket {place.bucket}")
+            raise FileExistsError(errno.EEXIST, "there is a bucket", place.bucket)
         yield Call(lambda client: client.create_bucket(place.bucket))
         self._forget_buckets()
         self._forget([place.bucket], below=True)
@@ -65,13 +69,22 @@ class Buckets(Listing):
 
     def _plan_rmdir(self, path: str) -> Plan[None]:
         """Deletes an empty bucket. A directory with something in it is not deleted so, and one
-        with nothing in it is not there."""
+        with nothing in it is not there.
+
+        Raises:
+            OSError: something is in it (``errno.ENOTEMPTY``).
+        """
         place = self._place(path)
         if place.key:
             if (yield from self._plan_exists(path, refresh=True)):
-                raise OSError(f"{path} is not empty; rm(path, recursive=True) deletes all in it")
-            raise FileNotFoundError(f"nothing is there of {path}")
-        yield Call(lambda client: client.delete_bucket(place.bucket))
+                raise FileExistsError(errno.ENOTEMPTY, _NOT_EMPTY, place.path)
+            raise FileNotFoundError(errno.ENOENT, "there is no such directory", place.path)
+        try:
+            yield Call(lambda client: client.delete_bucket(place.bucket))
+        except ConflictError as error:
+            if error.code != "BucketNotEmpty":
+                raise
+            raise OSError(errno.ENOTEMPTY, _NOT_EMPTY, place.bucket) from error
         self._buckets.discard(place.bucket)
         self._forget_buckets()
         self._forget([place.bucket], below=True)

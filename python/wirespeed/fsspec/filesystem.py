@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any
 
 from fsspec.compression import compr
@@ -59,13 +60,18 @@ class WirespeedFileSystem(Transfers):
     file system with ``use_listings_cache=False``.
     """
 
-    def _plan_open(self, path: str, version_id: str | None, how: dict[str, Any]) -> Plan[Any]:
+    def _plan_open(
+        self, path: str, version_id: str | None, size: int | None, how: dict[str, Any]
+    ) -> Plan[Any]:
         """The place, what the server says of the object there, and with what to read it. A
-        listing in the cache is not asked: the object may have been replaced since."""
+        listing in the cache is not asked: the object may have been replaced since. Where the
+        caller gives the object's size, nothing is asked."""
         place = self._object(path, said_version(how, version_id))
-        details: Info = yield from self._plan_head(place, how)
-        if self.version_aware and place.version_id is None and details.get("VersionId"):
-            place = Place(place.bucket, place.key, details["VersionId"])
+        details: Info | None = None
+        if size is None:
+            details = yield from self._plan_head(place, how)
+        elif size < 0:
+            raise ValueError(f"size is a number of bytes, not {size}")
         return place, details, self.options.reading(how)
 
     def _open(
@@ -83,7 +89,8 @@ class WirespeedFileSystem(Transfers):
         kwargs = {name: value for name, value in kwargs.items() if name not in _IGNORED}
         block_size = block_size or self.options.default_block_size
         if mode == "rb":
-            plan = self._plan_open(path, version_id, kwargs)
+            size = None if size is None else int(size)
+            plan = self._plan_open(path, version_id, size, kwargs)
             place, details, options = run(plan, self.client)
             return ReadFile(
                 self,
@@ -93,6 +100,7 @@ class WirespeedFileSystem(Transfers):
                 cache_type=cache_type or self.options.default_cache_type,
                 cache_options=cache_options,
                 options=options,
+                size=size,
             )
         if mode not in ("wb", "ab", "xb"):
             raise ValueError(f"mode is rb, wb, ab or xb, not {mode!r}")
@@ -102,8 +110,8 @@ class WirespeedFileSystem(Transfers):
         if mode == "ab":
             return self._append(place, options, how)
         if mode == "xb":
-            if self.exists(path, refresh=True):
-                raise FileExistsError(f"there is an object {place.uri}")
+            if self._is_there(path):
+                raise FileExistsError(errno.EEXIST, "there is an object", place.uri)
             options["if_none_match"] = "*"
         return WriteFile(self, place, mode, options=options, **how)
 
@@ -119,6 +127,8 @@ class WirespeedFileSystem(Transfers):
         """A file; mode ``"rb"``, ``"wb"``, ``"ab"`` or ``"xb"``, or without the ``b`` as text.
 
         ``block_size`` is the most to fetch ahead in reading, ``cache_type`` how (see `reading`).
+        ``size`` of an object to be read saves the request that opens it; if the object has
+        a different size by then, reading raises `FileExpired`.
         Further keywords say which version is read, or with what the object is written.
         """
         if "r" in mode or (compression is None and "b" in mode):
@@ -167,21 +177,34 @@ class WirespeedFileSystem(Transfers):
             "ab",
             options=kept | options,
             before=details["size"],
+            before_version=details.get("VersionId"),
             prepend=prepend,
             **how,
         )
 
+    def _is_there(self, path: str) -> bool:
+        """Whether there is an object; not where that may not be asked, and the write finds out."""
+        try:
+            return self.exists(path, refresh=True)
+        except PermissionError:
+            return False
+
     async def open_async(self, path: str, mode: str = "rb", **kwargs: Any) -> Any:
-        """A file to be read or written with ``await``; modes ``"rb"`` and ``"wb"``."""
-        version_id = kwargs.pop("version_id", None)
-        for name in ("block_size", "cache_type", "cache_options", "size", "autocommit", *_IGNORED):
+        """A file to be read or written with ``await``; modes ``"rb"`` and ``"wb"``. A file being
+        written is stored by its ``close``, which is why it can't be part of a transaction."""
+        version_id, size = kwargs.pop("version_id", None), kwargs.pop("size", None)
+        autocommit = kwargs.pop("autocommit", not self._intrans)
+        for name in ("block_size", "cache_type", "cache_options", *_IGNORED):
             kwargs.pop(name, None)
         if mode == "rb":
-            plan = self._plan_open(self._strip_protocol(path), version_id, kwargs)
+            size = None if size is None else int(size)
+            plan = self._plan_open(self._strip_protocol(path), version_id, size, kwargs)
             place, details, options = await run_async(plan, self.client.aio)
-            return AsyncReadFile(self, place, details, options)
+            return AsyncReadFile(self, place, details, options, size)
         if mode != "wb":
             raise ValueError(f"mode is rb or wb, not {mode!r}")
+        if not autocommit:
+            raise ValueError("a file of open_async can't be committed later: use open()")
         place = self._target(path)
         options = self.options.writing(kwargs)
         writer = await made(self.client.aio.writer(place.key, bucket=place.bucket, **options))

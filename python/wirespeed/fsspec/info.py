@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from .._wirespeed import BucketInfo, ListedObject, ObjectInfo
+    from .._wirespeed import BucketInfo, ListedObject, ObjectInfo, PutResult
 
 Info: TypeAlias = dict[str, Any]
 
@@ -45,6 +45,18 @@ def of_object(name: str, found: ObjectInfo) -> Info:
         value = getattr(found, ours)
         if value is not None:
             info[name_there] = value
+    return info
+
+
+def of_written(result: PutResult) -> Info:
+    """Of an object that was just written, by S3's names: ``ETag``, ``VersionId`` where the bucket
+    keeps versions, and the checksum that went with it (``ChecksumCRC64NVME``)."""
+    info: Info = {"ETag": result.etag or ""}
+    if result.version_id is not None:
+        info["VersionId"] = result.version_id
+    if result.checksum is not None:
+        algorithm, _, value = result.checksum.partition(":")
+        info[f"Checksum{algorithm}"] = value
     return info
 
 

@@ -13,17 +13,48 @@ and which ranges of a key to join.
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterable, Mapping, Sequence
 from glob import has_magic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import ConflictError, PreconditionError, WirespeedError
 from .buckets import Buckets
 from .core import Place, said_version
-from .info import Info
+from .info import Info, of_written
 from .steps import Call, Plan, Together, both
 
+if TYPE_CHECKING:
+    from .._wirespeed import DeleteFailure, PutResult
+
 _RANGE_NOT_SATISFIABLE = 416
+_NAMED = 10
+
+
+class DeletionError(OSError):
+    """Objects that could not be deleted; the others of the call are deleted."""
+
+    failed: list[tuple[str, str]]
+    """The path of each, and why."""
+    _number = errno.EIO
+
+    def __init__(self, failed: list[tuple[str, str]], asked: int) -> None:
+        named = "; ".join(f"{path}: {why}" for path, why in failed[:_NAMED])
+        more = len(failed) - _NAMED
+        rest = f"; and {more} more, all in the exception's failed" if more > 0 else ""
+        super().__init__(
+            self._number, f"{len(failed)} of {asked} objects could not be deleted: {named}{rest}"
+        )
+        self.failed, self._asked = failed, asked
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.failed, self._asked)
+
+
+class DeletionDeniedError(DeletionError, PermissionError):
+    """Objects that may not be deleted."""
+
+    _number = errno.EACCES
 
 
 class Objects(Buckets):
@@ -173,11 +204,12 @@ class Objects(Buckets):
 
     def _plan_pipe_file(
         self, path: str, value: Any, mode: str = "overwrite", **kwargs: Any
-    ) -> Plan[None]:
+    ) -> Plan[Info]:
         """Makes the bytes an object; with ``mode="create"`` only where there is none.
 
         Keywords say what it is written with, as s3fs's (``ContentType``, ``StorageClass``, ...)
-        or as `wirespeed.Client.put`'s.
+        or as `wirespeed.Client.put`'s. Returns the server's answer: ``ETag``, and ``VersionId``
+        where the bucket keeps versions.
 
         Raises:
             FileExistsError: ``mode="create"``, and there is one.
@@ -185,21 +217,24 @@ class Objects(Buckets):
         place = self._target(path)
         options = self.options.writing(kwargs) | _condition(mode)
         try:
-            yield Call(lambda client: client.put(place.key, value, bucket=place.bucket, **options))
+            result: PutResult = yield Call(
+                lambda client: client.put(place.key, value, bucket=place.bucket, **options)
+            )
         except (PreconditionError, ConflictError) as error:
-            raise _exists(place, mode, error) from error
+            raise _exists(mode, error) from error
         finally:
             self._forget([place.path])
+        return of_written(result)
 
     pipe_file, _pipe_file = both(_plan_pipe_file)
 
     def _plan_pipe(
         self, path: Any, value: Any = None, batch_size: int | None = None, **kwargs: Any
-    ) -> Plan[None]:
-        """As `pipe_file`, or for many objects at once with a mapping of paths to bytes. One
-        call."""
+    ) -> Plan[list[Info]]:
+        """As `pipe_file`, or for many objects at once with a mapping of paths to bytes. One call.
+        Returns a list of what `pipe_file` returns, in the order of the paths."""
         if isinstance(path, str):
-            return (yield from self._plan_pipe_file(path, value, **kwargs))
+            return [(yield from self._plan_pipe_file(path, value, **kwargs))]
         if not isinstance(path, Mapping):
             raise ValueError("path is a str, or a mapping of paths to bytes")
         mode = kwargs.pop("mode", "overwrite")
@@ -207,24 +242,25 @@ class Objects(Buckets):
         places = [self._target(one) for one in path]
         items = [(at.uri, body) for at, body in zip(places, path.values(), strict=True)]
         if not items:
-            return None
+            return []
         try:
-            yield Call(lambda client: client.put_many(items, **options))
+            results: list[PutResult] = yield Call(lambda client: client.put_many(items, **options))
         except (PreconditionError, ConflictError) as error:
-            raise _exists(places[0], mode, error) from error
+            raise _exists(mode, error) from error
         finally:
             self._forget([at.path for at in places])
+        return [of_written(one) for one in results]
 
     pipe, _pipe = both(_plan_pipe)
 
     def _plan_touch(
         self, path: str, truncate: bool = True, data: Any = None, **kwargs: Any
-    ) -> Plan[None]:
-        """Makes an empty object. S3 can't change an object's time alone: ``truncate=False`` is an
-        error where there is one."""
+    ) -> Plan[Info]:
+        """Makes an empty object, and returns what `pipe_file` returns. S3 can't change an object's
+        time alone: ``truncate=False`` is an error where there is one."""
         if not truncate and (yield from self._plan_exists(path, refresh=True)):
             raise ValueError(f"{path} exists, and S3 can't set its time without writing it anew")
-        yield from self._plan_pipe_file(path, b"" if data is None else data, **kwargs)
+        return (yield from self._plan_pipe_file(path, b"" if data is None else data, **kwargs))
 
     touch, _touch = both(_plan_touch)
 
@@ -238,12 +274,9 @@ class Objects(Buckets):
         finally:
             self._forget([at.path for at in places])
         if failed:
-            first = failed[0]
-            kind = PermissionError if first.code == "AccessDenied" else OSError
-            raise kind(
-                f"{len(failed)} of {len(items)} objects could not be deleted; the first is "
-                f"s3://{first.bucket}/{first.key}: {first.code}: {first.message}"
-            )
+            denied = all(one.code == "AccessDenied" for one in failed)
+            kind = DeletionDeniedError if denied else DeletionError
+            raise kind([_undeleted(one) for one in failed], len(items))
 
     def _plan_rm_file(self, path: str, **kwargs: Any) -> Plan[None]:
         """Deletes an object. S3 doesn't say whether there was one."""
@@ -258,9 +291,10 @@ class Objects(Buckets):
         maxdepth: int | None = None,
         batch_size: int | None = None,
         **kwargs: Any,
-    ) -> Plan[None]:
+    ) -> Plan[list[str]]:
         """Deletes objects: one, a list, what a pattern matches; with ``recursive`` directories
         with all in them, and buckets. One listing for a directory, and one call that deletes.
+        Returns the paths of the objects, with those that were not there.
 
         As in S3, deleting an object or a directory that is not there is no error; a bucket that
         is not there is, and so is a pattern that matches nothing.
@@ -302,6 +336,7 @@ class Objects(Buckets):
         for bucket in buckets:
             if maxdepth is None:
                 yield from self._plan_rmdir(bucket)
+        return [_spelled(at) for at in found]
 
     rm, _rm = both(_plan_rm)
 
@@ -378,8 +413,18 @@ def _condition(mode: str) -> dict[str, Any]:
     return {}
 
 
-def _exists(place: Place, mode: str, error: Exception) -> Exception:
+def _exists(mode: str, error: WirespeedError) -> Exception:
     """What a refused write means: with ``mode="create"``, that there is an object."""
     if mode != "create":
         return error
-    return FileExistsError(f"there is an object {place.uri}, and it was not overwritten")
+    uri = f"s3://{error.bucket}/{error.key}"
+    return FileExistsError(errno.EEXIST, "there is an object, and it was not overwritten", uri)
+
+
+def _spelled(place: Place) -> str:
+    return f"{place.path}?versionId={place.version_id}" if place.version_id else place.path
+
+
+def _undeleted(failure: DeleteFailure) -> tuple[str, str]:
+    place = Place(failure.bucket, failure.key, failure.version_id)
+    return _spelled(place), f"{failure.code}: {failure.message}"

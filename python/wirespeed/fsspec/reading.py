@@ -1,8 +1,9 @@
 """Files open for reading.
 
 A file is pinned to the version that was there when it was opened: if the object changes, the next
-read that needs the server is an error, never a mixture. The bytes of a read come, in this order,
-from
+read that needs the server raises `FileExpired`, never a mixture. With ``size=`` no request opens
+the file; the first one that reads pins it, and an object of a different size is `FileExpired` too.
+The bytes of a read come, in this order, from
 
 - **what is held**: the last few small requests are kept as the engine received them;
 - **the stream**, once `STREAM` bytes in a row have been fetched: the rest is fetched ahead in
@@ -27,20 +28,25 @@ the most to fetch ahead.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sized
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from fsspec.caching import caches
-from fsspec.spec import AbstractBufferedFile
 
-from ..errors import PreconditionError
+from ..errors import PreconditionError, WirespeedError
 from .core import Place
-from .info import Info
+from .file import RANGE_NOT_SATISFIABLE, FileExpired, S3File, expired
+from .info import Info, of_object
 from .secrets import refuse
+from .steps import run
 
 if TYPE_CHECKING:
     from .._wirespeed import Stream
+
+T = TypeVar("T")
+B = TypeVar("B", bound=Sized)
 
 KIB = 1 << 10
 LEAST = 64 * KIB
@@ -51,40 +57,49 @@ SKIPPED = 256 * KIB
 _HELD = 4
 
 
-class ReadFile(AbstractBufferedFile):
+class ReadFile(S3File):
     """An object open for reading; made by the file system's ``open``.
 
     Reads block the thread that calls; one file is for one thread at a time.
     """
 
+    mode = "rb"
+    forced = False
+    _details: Info | None = None
+    _rewritten = False
+
     def __init__(
         self,
         fs: Any,
         place: Place,
-        details: Info,
+        details: Info | None,
         *,
         block_size: int | None,
         cache_type: str,
         cache_options: dict[str, Any] | None,
         options: dict[str, Any],
+        size: int | None = None,
     ) -> None:
-        self.fs, self.path, self.mode = fs, place.path, "rb"
+        self.fs = fs
+        self._name(place)
         self.closed = False
         self.loc = 0
         self.autocommit = True
         self.blocksize = block_size or self.DEFAULT_BLOCK_SIZE
         self.kwargs: dict[str, Any] = {}
-        self._place, self._options = place, options
+        self._options = options
         self._ahead = block_size
         self._cache_type, self._cache_options = cache_type, cache_options or {}
         self._exact = cache_type == "none"
         self._pid = os.getpid()
-        self.details = details
+        self.version_id = place.version_id
         self._pinned: dict[str, Any] = dict(options)
         if place.version_id:
             self._pinned["version_id"] = place.version_id
-        elif details.get("ETag"):
-            self._pinned["if_match"] = details["ETag"]
+        self._pinning = threading.RLock()
+        self.size: Any = size
+        if details is not None:
+            self._pin(details)
         # The newest first, each with its offset.
         self._held: deque[tuple[int, Any]] = deque(maxlen=_HELD)
         self._stream: Stream | None = None
@@ -103,41 +118,127 @@ class ReadFile(AbstractBufferedFile):
 
     # ------------------------------------------------------------------ asking the server
 
+    @property
+    def details(self) -> Info:
+        """The object's description, as the file system's ``info`` gives it. One request where the
+        file was opened with ``size=`` and nothing has been read yet."""
+        with self._pinning:
+            if self._details is None:
+                head = self.fs._plan_head(self._place, self._options)
+                self._pin(self._asked(lambda _: run(head, self.fs.client)))
+            return cast(Info, self._details)
+
+    def _pin(self, details: Info) -> None:
+        """Pins the file to the version that is described."""
+        if self.size is None:
+            self.size = details["size"]
+        elif self.size != details["size"]:
+            raise expired(self._place, f"has {details['size']} bytes, not size={self.size}")
+        if self.fs.version_aware and self.version_id is None:
+            self.version_id = details.get("VersionId")
+        if self.version_id:
+            self._pinned["version_id"] = self.version_id
+        elif details.get("ETag"):
+            self._pinned["if_match"] = details["ETag"]
+        self._details = details
+
     def _asked(self, ask: Callable[[dict[str, Any]], Any]) -> Any:
-        """The answer to a request that is pinned to the version."""
+        """Returns the answer to a request that is pinned to the version."""
         try:
             return ask(self._pinned)
-        except PreconditionError as error:
-            error.add_note(f"{self.path} has changed since it was opened: open it again")
+        except FileExpired:
             raise
+        except PreconditionError as error:
+            raise expired(self._place, "has changed since it was opened", error) from error
+        except WirespeedError as error:
+            if self._details is None and error.status == RANGE_NOT_SATISFIABLE:
+                what = f"has fewer bytes than size={self.size}"
+                raise expired(self._place, what, error) from error
+            raise
+
+    def _all(self, got: B, start: int, stop: int) -> B:
+        """Returns the bytes, unless there are fewer than the object had when it was opened: a
+        server without ETags lets a file that is cut meanwhile be read on."""
+        if len(got) < stop - start:
+            what = f"ended at byte {start + len(got)} and had {self.size} when it was opened"
+            raise expired(self._place, what)
+        return got
+
+    def _first(self, start: int, stop: int) -> Stream | None:
+        """Pins a file that is not pinned yet with the request for these bytes, and returns them
+        as a stream."""
+        if self._details is not None:
+            return None
+        with self._pinning:
+            if self._details is not None:
+                return None
+            at, client = self._place, self.fs.client
+            span = None if (start, stop) == (0, self.size) else (start, stop)
+            stream: Stream = self._asked(
+                lambda how: client.stream(at.key, bucket=at.bucket, range=span, **how)
+            )
+            try:
+                self._pin(of_object(self.path, stream.info))
+            except BaseException:
+                stream.close()
+                raise
+            return stream
 
     def _get(self, start: int, stop: int) -> Any:
         """The bytes as the engine holds them."""
+        if (first := self._first(start, stop)) is not None:
+            return self._all_of(first, start, stop)
         at, client = self._place, self.fs.client
-        return self._asked(
+        got = self._asked(
             lambda how: client.get(at.key, bucket=at.bucket, range=(start, stop), **how)
         )
+        return self._all(got, start, stop)
 
     def _get_bytes(self, start: int, stop: int) -> bytes:
+        if (first := self._first(start, stop)) is not None:
+            return self._all_of(first, start, stop)
         at, client = self._place, self.fs.client
         if start == 0 and stop == self.size:
             # A whole object is compared with its checksum, which a small one brings along.
             if stop < WHOLE:
-                return self._asked(lambda how: client.get_many([at.uri], as_bytes=True, **how)[0])
-            return self._asked(
-                lambda how: client.get(at.key, bucket=at.bucket, as_bytes=True, **how)
+                got = self._asked(lambda how: client.get_many([at.uri], as_bytes=True, **how)[0])
+            else:
+                got = self._asked(
+                    lambda how: client.get(at.key, bucket=at.bucket, as_bytes=True, **how)
+                )
+        else:
+            got = self._asked(
+                lambda how: client.get(
+                    at.key, bucket=at.bucket, range=(start, stop), as_bytes=True, **how
+                )
             )
-        return self._asked(
-            lambda how: client.get(
-                at.key, bucket=at.bucket, range=(start, stop), as_bytes=True, **how
-            )
-        )
+        return self._all(got, start, stop)
 
-    def _get_into(self, start: int, view: memoryview) -> int:
+    def _all_of(self, stream: Stream, start: int, stop: int) -> bytes:
+        with stream:
+            got = self._asked(lambda _: stream.read(stop - start))
+        return self._all(got, start, stop)
+
+    def _get_into(self, start: int, view: memoryview) -> None:
         at, client, stop = self._place, self.fs.client, start + len(view)
-        return self._asked(
+        if (first := self._first(start, stop)) is not None:
+            with first:
+                self._asked(lambda _: self._stream_into(first, start, view))
+            return
+        got = self._asked(
             lambda how: client.get_into(at.key, view, bucket=at.bucket, range=(start, stop), **how)
         )
+        self._all(view[:got], start, stop)
+
+    def _stream_into(self, stream: Stream, start: int, view: memoryview) -> None:
+        """Fills a view with what comes next of a stream that is at ``start``."""
+        done = 0
+        while done < len(view):
+            rest = view[done:]
+            taken = stream.readinto(rest)
+            if not taken:
+                self._all(view[:done], start, start + len(view))
+            done += taken
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         """What fsspec's caches ask for."""
@@ -231,10 +332,8 @@ class ReadFile(AbstractBufferedFile):
         if held is None and self._one_call(start, stop):
             return self._get_bytes(start, stop)
         if held is None and (stream := self._streaming(start)) is not None:
-            got = stream.read(stop - start)
-            self._edge += len(got)
-            if len(got) < stop - start:
-                raise EOFError(f"{self.path} ended before all of it was read")
+            got = self._streamed(lambda: self._all(stream.read(stop - start), start, stop))
+            self._edge = stop
             return got
         data = bytearray(stop - start)
         self._fill(start, memoryview(data))
@@ -251,12 +350,8 @@ class ReadFile(AbstractBufferedFile):
                 self._get_into(start, view)
                 return
             elif (stream := self._streaming(start)) is not None:
-                while len(view):
-                    taken = stream.readinto(view)
-                    if not taken:
-                        raise EOFError(f"{self.path} ended before all of it was read")
-                    view = view[taken:]
-                    self._edge += taken
+                self._fill_from(stream, start, view)
+                return
             else:
                 self._fetch_window(start, start + len(view))
 
@@ -289,7 +384,9 @@ class ReadFile(AbstractBufferedFile):
             # The parent's; a child of a fork begins its own.
             self._stream, self._pid = None, os.getpid()
         if self._stream is not None and 0 < start - self._edge <= SKIPPED:
-            self._edge += len(self._stream.read(start - self._edge))
+            stream, edge = self._stream, self._edge
+            self._streamed(lambda: self._all(stream.read(start - edge), edge, start))
+            self._edge = start
         self._goes_on_from(start)
         if self._stream is None and start - self._run >= STREAM:
             at, client = self._place, self.fs.client
@@ -299,6 +396,18 @@ class ReadFile(AbstractBufferedFile):
                 )
             )
         return self._stream
+
+    def _streamed(self, take: Callable[[], T]) -> T:
+        """Takes from the stream, and ends it on failure: it may be further on than `_edge`."""
+        try:
+            return self._asked(lambda _: take())
+        except BaseException:
+            self._end_stream()
+            raise
+
+    def _fill_from(self, stream: Stream, start: int, view: memoryview) -> None:
+        self._streamed(lambda: self._stream_into(stream, start, view))
+        self._edge = start + len(view)
 
     def _fetch_window(self, start: int, stop: int) -> None:
         """Fetches what is wanted, with what is likely to be read next."""
@@ -332,20 +441,38 @@ class ReadFile(AbstractBufferedFile):
         self._end_stream()
         self._held.clear()
         self._line_block = (0, b"")
+        if callable(close := getattr(self.cache, "close", None)):
+            close()
         self.cache = None
+
+    # ------------------------------------------------------------------ what describes it
+
+    def metadata(self, refresh: bool = False, **kwargs: Any) -> dict[str, str]:
+        """Returns the metadata of the version that is read. They came with the first request;
+        ``refresh=True`` asks again."""
+        if refresh or kwargs or self._rewritten:
+            return super().metadata(refresh, **kwargs)
+        return dict(self.details["Metadata"])
+
+    def setxattr(self, copy_kwargs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
+        """As `S3File.setxattr`. The copy is a new version, which this file doesn't read; where the
+        bucket keeps no versions and the copy has a different ETag, its next request raises
+        `FileExpired`."""
+        super().setxattr(copy_kwargs, **kwargs)
+        self._rewritten = True
 
     def __reduce__(self) -> tuple[Any, ...]:
         if "sse_customer_key" in self._options and not self.fs.options.pickle_secrets:
             refuse()
         path = self.path
-        if self._place.version_id:
-            path += f"?versionId={self._place.version_id}"
-        how = (self._ahead, self._cache_type, self._cache_options, self._options)
-        return _reopened, (self.fs, path, dict(self.details), how, self.loc)
+        if self.version_id:
+            path += f"?versionId={self.version_id}"
+        how = (self._ahead, self._cache_type, self._cache_options, self._options, self.size)
+        return _reopened, (self.fs, path, self._details and dict(self._details), how, self.loc)
 
 
-def _reopened(fs: Any, path: str, details: Info, how: tuple[Any, ...], loc: int) -> ReadFile:
-    block_size, cache_type, cache_options, options = how
+def _reopened(fs: Any, path: str, details: Info | None, how: tuple[Any, ...], loc: int) -> ReadFile:
+    block_size, cache_type, cache_options, options, size = how
     place = fs._place(path)
     file = ReadFile(
         fs,
@@ -355,6 +482,7 @@ def _reopened(fs: Any, path: str, details: Info, how: tuple[Any, ...], loc: int)
         cache_type=cache_type,
         cache_options=cache_options,
         options=options,
+        size=size,
     )
     file.seek(loc)
     return file

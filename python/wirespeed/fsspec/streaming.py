@@ -12,31 +12,56 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fsspec.asyn import AbstractAsyncStreamedFile
 
+from ..errors import PreconditionError, WirespeedError
 from .core import Place
-from .info import Info
+from .file import RANGE_NOT_SATISFIABLE, FileExpired, expired
+from .info import Info, of_object
 from .steps import made
 
 if TYPE_CHECKING:
-    from .._wirespeed import AsyncStream, AsyncWriter
+    from .._wirespeed import AsyncStream, AsyncWriter, PutResult
 
 
 class AsyncReadFile(AbstractAsyncStreamedFile):
     """An object to be read with ``await``, pinned to the version that was opened. Reading on
     after a `seek` begins a new stream."""
 
-    def __init__(self, fs: Any, place: Place, details: Info, options: dict[str, Any]) -> None:
+    version_id: str | None
+    """The version that is read; only with ``version_aware=True``, as `ReadFile.version_id`."""
+
+    def __init__(
+        self,
+        fs: Any,
+        place: Place,
+        details: Info | None,
+        options: dict[str, Any],
+        size: int | None = None,
+    ) -> None:
         self.fs, self.path, self.mode = fs, place.path, "rb"
         self.closed = False
         self.loc = 0
-        self.details = details
         self._place = place
         self._options = dict(options)
+        self.version_id = place.version_id
         if place.version_id:
             self._options["version_id"] = place.version_id
-        elif details.get("ETag"):
-            self._options["if_match"] = details["ETag"]
         self._stream: AsyncStream | None = None
         self._follows = 0
+        self.size: Any = size
+        if details is not None:
+            self._pin(details)
+
+    def _pin(self, details: Info) -> None:
+        """Pins the file to the version that is described."""
+        if self.size not in (None, details["size"]):
+            raise expired(self._place, f"has {details['size']} bytes, not size={self.size}")
+        if self.fs.version_aware and self.version_id is None:
+            self.version_id = details.get("VersionId")
+        if self.version_id:
+            self._options["version_id"] = self.version_id
+        elif details.get("ETag"):
+            self._options["if_match"] = details["ETag"]
+        self.details = details
 
     async def read(self, length: int | None = -1) -> bytes:
         """Up to ``length`` bytes, all that is left if it is negative: fewer only at the end."""
@@ -46,29 +71,58 @@ class AsyncReadFile(AbstractAsyncStreamedFile):
         length = left if length is None or length < 0 else min(int(length), left)
         if length == 0:
             return b""
+        try:
+            data = await self._take(length, length == left)
+        except FileExpired:
+            raise
+        except PreconditionError as error:
+            raise expired(self._place, "has changed since it was opened", error) from error
+        except WirespeedError as error:
+            if self._details is None and error.status == RANGE_NOT_SATISFIABLE:
+                what = f"has fewer bytes than size={self.size}"
+                raise expired(self._place, what, error) from error
+            raise
+        self.loc += length
+        return data
+
+    async def _take(self, length: int, all_that_is_left: bool) -> bytes:
         at, client = self._place, self.fs.client.aio
         if self._stream is None or self._follows != self.loc:
             self._end()
-            if length == left:
-                span = None if self.loc == 0 else (self.loc, None)
+            span = (self.loc, None)
+            if all_that_is_left and self._details is not None:
                 data = await client.get(
-                    at.key, bucket=at.bucket, range=span, as_bytes=True, **self._options
+                    at.key,
+                    bucket=at.bucket,
+                    range=span if self.loc else None,
+                    as_bytes=True,
+                    **self._options,
                 )
-                self.loc += len(data)
+                self._check(len(data), length)
                 return data
-            call = client.stream(at.key, bucket=at.bucket, range=(self.loc, None), **self._options)
+            call = client.stream(at.key, bucket=at.bucket, range=span, **self._options)
             self._stream = await made(call)
-        data = bytearray(length)
-        view = memoryview(data)
         stream = cast("AsyncStream", self._stream)
-        while len(view):
-            got = await stream.readinto(view)
-            if not got:
-                raise EOFError("the stream ended before the object did")
-            view = view[got:]
-        self.loc += length
-        self._follows = self.loc
+        data = bytearray(length)
+        done = 0
+        try:
+            if self._details is None:
+                self._pin(of_object(self.path, stream.info))
+            while done < length:
+                got = await stream.readinto(memoryview(data)[done:])
+                if not got:
+                    self._check(done, length)
+                done += got
+        except BaseException:
+            self._end()  # it may be further on than `_follows`
+            raise
+        self._follows = self.loc + length
         return bytes(data)
+
+    def _check(self, got: int, wanted: int) -> None:
+        if got < wanted:
+            what = f"ended at byte {self.loc + got} and had {self.size} when it was opened"
+            raise expired(self._place, what)
 
     def _end(self) -> None:
         if self._stream is not None:
@@ -94,7 +148,14 @@ class AsyncWriteFile(AbstractAsyncStreamedFile):
         self.fs, self.path, self.mode = fs, place.path, mode
         self.closed = False
         self.loc = 0
+        self.version_id: str | None = None
         self._writer = writer
+        self._failure: Exception | None = None
+
+    @property
+    def result(self) -> PutResult | None:
+        """As `WriteFile.result`."""
+        return self._writer.result
 
     async def write(self, data: Any) -> int:
         """Takes a copy of the bytes; waits while too many are unsent. How many they were."""
@@ -110,13 +171,20 @@ class AsyncWriteFile(AbstractAsyncStreamedFile):
         """Does nothing: parts go out as they fill."""
 
     async def close(self) -> None:
-        """Makes the object."""
+        """Makes the object. Closing again raises again what kept it from being made."""
+        if self._failure is not None:
+            raise self._failure
         if not self.closed:
             self.closed = True
             try:
                 await self._writer.close()
+            except Exception as error:
+                self._failure = error
+                raise
             finally:
                 self.fs._forget([self.path])
+            if self.fs.version_aware and self._writer.result is not None:
+                self.version_id = self._writer.result.version_id
 
     async def discard(self) -> None:
         """Throws away what was written, on the server too."""

@@ -55,6 +55,8 @@ WHOLE = 8192 * KIB
 # Skipping so much costs less than a request.
 SKIPPED = 256 * KIB
 _HELD = 4
+# The methods of a URL that a version is named for.
+_READS = ("get_object", "head_object")
 
 
 class ReadFile(S3File):
@@ -173,9 +175,12 @@ class ReadFile(S3File):
             if self._details is not None:
                 return None
             at, client = self._place, self.fs.client
-            span = None if (start, stop) == (0, self.size) else (start, stop)
+            # A checksum costs a request beside that for the bytes, which a small object is spared.
+            verify = stop - start >= WHOLE
             stream: Stream = self._asked(
-                lambda how: client.stream(at.key, bucket=at.bucket, range=span, **how)
+                lambda how: client.stream(
+                    at.key, bucket=at.bucket, range=(start, stop), verify=verify, **how
+                )
             )
             try:
                 self._pin(of_object(self.path, stream.info))
@@ -253,7 +258,8 @@ class ReadFile(S3File):
         self._check_open()
         length = -1 if length is None else int(length)
         if self.cache is not None:
-            return super().read(length) if self.loc < self.size else b""
+            left = max(0, self.size - self.loc)
+            return super().read(left if length < 0 else min(length, left))
         stop = self.size if length < 0 else min(self.size, self.loc + length)
         data = self._bytes(self.loc, stop)
         self.loc += len(data)
@@ -450,9 +456,19 @@ class ReadFile(S3File):
     def metadata(self, refresh: bool = False, **kwargs: Any) -> dict[str, str]:
         """Returns the metadata of the version that is read. They came with the first request;
         ``refresh=True`` asks again."""
-        if refresh or kwargs or self._rewritten:
+        if self._rewritten or kwargs:
             return super().metadata(refresh, **kwargs)
+        if refresh:
+            version = {"version_id": self.version_id} if self.version_id else {}
+            return super().metadata(refresh, **version)
         return dict(self.details["Metadata"])
+
+    def url(self, **kwargs: Any) -> str:
+        """Returns a presigned URL of the version that is read, as the file system's ``url``; with
+        a ``client_method`` that writes or deletes, of the object."""
+        if self.version_id and kwargs.get("client_method", "get_object") in _READS:
+            kwargs = {"version_id": self.version_id} | kwargs
+        return super().url(**kwargs)
 
     def setxattr(self, copy_kwargs: Mapping[str, Any] | None = None, **kwargs: Any) -> None:
         """As `S3File.setxattr`. The copy is a new version, which this file doesn't read; where the

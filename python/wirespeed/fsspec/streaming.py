@@ -16,6 +16,7 @@ from ..errors import PreconditionError, WirespeedError
 from .core import Place
 from .file import RANGE_NOT_SATISFIABLE, FileExpired, expired
 from .info import Info, of_object
+from .reading import WHOLE
 from .steps import made
 
 if TYPE_CHECKING:
@@ -89,18 +90,25 @@ class AsyncReadFile(AbstractAsyncStreamedFile):
         at, client = self._place, self.fs.client.aio
         if self._stream is None or self._follows != self.loc:
             self._end()
-            span = (self.loc, None)
             if all_that_is_left and self._details is not None:
                 data = await client.get(
                     at.key,
                     bucket=at.bucket,
-                    range=span if self.loc else None,
+                    range=(self.loc, None) if self.loc else None,
                     as_bytes=True,
                     **self._options,
                 )
                 self._check(len(data), length)
                 return data
-            call = client.stream(at.key, bucket=at.bucket, range=span, **self._options)
+            # As in `ReadFile`, a small object that is not pinned yet is read in one request.
+            verify = self._details is not None or self.size >= WHOLE
+            call = client.stream(
+                at.key,
+                bucket=at.bucket,
+                range=(self.loc, self.size),
+                verify=verify,
+                **self._options,
+            )
             self._stream = await made(call)
         stream = cast("AsyncStream", self._stream)
         data = bytearray(length)

@@ -663,6 +663,37 @@ def test_an_append_that_comes_too_late_is_an_error(
     assert fs.cat_file(path) == b"another's"
 
 
+def test_an_append_keeps_how_the_object_is_stored(
+    fs: WirespeedFileSystem, server: servers.Server, bucket: str
+) -> None:
+    key, expires = b"k" * 32, "Fri, 01 Jan 2100 00:00:00 GMT"
+    server.boto3().put_object(
+        Bucket=bucket,
+        Key="k",
+        Body=b"data",
+        StorageClass="STANDARD_IA",
+        ServerSideEncryption="aws:kms",
+        SSEKMSKeyId="mine",
+        Expires=expires,
+        CacheControl="no-cache",
+    )
+    before = fs.info(f"{bucket}/k", refresh=True)
+    assert (before["StorageClass"], before["SSEKMSKeyId"]) == ("STANDARD_IA", "mine")
+    write(fs, f"{bucket}/k", b"end", "ab")
+    after = fs.info(f"{bucket}/k", refresh=True)
+    changed = {"ETag", "LastModified", "Size", "size"}
+    assert {name for name in before if before[name] != after[name]} <= changed
+    assert after["Expires"] == expires
+    write(fs, f"{bucket}/k", b"", "ab")
+    write(fs, f"{bucket}/k", b"!", "ab", ServerSideEncryption="AES256")
+    assert fs.info(f"{bucket}/k", refresh=True)["ServerSideEncryption"] == "AES256"
+    write(fs, f"{bucket}/secret", b"data", SSECustomerKey=key)
+    write(fs, f"{bucket}/secret", b"end", "ab", SSECustomerKey=key)
+    assert fs.cat_file(f"{bucket}/secret", SSECustomerKey=key) == b"dataend"
+    with fs.open(f"{bucket}/secret", SSECustomerKey=key, size=7) as file:
+        assert file.read() == b"dataend"
+
+
 def test_an_exclusive_file_says_what_is_there(
     fs: WirespeedFileSystem, server: servers.Server, bucket: str
 ) -> None:

@@ -8,7 +8,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
 from fsspec.compression import compr
@@ -47,7 +49,10 @@ _KEPT = {
     "ContentLanguage": "content_language",
     "CacheControl": "cache_control",
     "Metadata": "metadata",
+    "StorageClass": "storage_class",
 }
+# The options that reading the object has to have too.
+_ACCESS = ("sse_customer_key", "request_payer", "expected_bucket_owner")
 
 
 class WirespeedFileSystem(Transfers):
@@ -167,15 +172,18 @@ class WirespeedFileSystem(Transfers):
     def _append(self, place: Place, options: dict[str, Any], how: dict[str, Any]) -> WriteFile:
         """S3 can't add to an object: it is written anew, its old bytes first, unless it changes
         meanwhile."""
+        access = {name: options[name] for name in _ACCESS if name in options}
         try:
-            details: Info = run(self._plan_head(place), self.client)
+            details: Info = run(self._plan_head(place, access), self.client)
         except FileNotFoundError:
             if "if_match" not in options:
                 # So that what another makes meanwhile is not overwritten.
                 options = options | {"if_none_match": "*"}
             return WriteFile(self, place, "ab", options=options, **how)
-        reading = self.options.reading({"if_match": details["ETag"] or None})
-        kept = {ours: details[name] for name, ours in _KEPT.items() if details.get(name)}
+        reading = self.options.reading(access | {"if_match": details["ETag"] or None})
+        kept = _kept(details)
+        if options.keys() & {"sse", "sse_customer_key"}:
+            kept = {name: value for name, value in kept.items() if not name.startswith("sse")}
         if details["ETag"]:
             kept["if_match"] = details["ETag"]
 
@@ -230,3 +238,18 @@ class S3FileSystem(WirespeedFileSystem):
     """The same under the schemes ``s3`` and ``s3a``; what `take_over_s3` registers."""
 
     protocol = ("s3", "s3a")
+
+
+def _kept(details: Info) -> dict[str, Any]:
+    """Returns the options that describe an object as it is described."""
+    kept = {ours: details[name] for name, ours in _KEPT.items() if details.get(name)}
+    if kept.get("storage_class") == "STANDARD":
+        del kept["storage_class"]
+    if details.get("ServerSideEncryption") in ("AES256", "aws:kms"):
+        kept["sse"] = details["ServerSideEncryption"]
+        if details.get("SSEKMSKeyId"):
+            kept["sse_kms_key_id"] = details["SSEKMSKeyId"]
+    if details.get("Expires"):
+        with contextlib.suppress(ValueError):  # any text may stand there
+            kept["expires"] = parsedate_to_datetime(details["Expires"])
+    return kept

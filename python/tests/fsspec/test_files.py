@@ -780,11 +780,18 @@ def test_a_failing_compression_stores_nothing(fs: WirespeedFileSystem, bucket: s
         def close(self) -> None:
             raise ServerError("broken")
 
-    file = fs.open(f"{bucket}/k.gz", "wb", compression="gzip")
-    file.write(b"data")
-    file._codec, codec = Broken(), file._codec
-    with pytest.raises(ServerError, match="broken"):
-        file.close()
-    with contextlib.suppress(ValueError):
-        codec.close()
+    def broken(path: str) -> Any:
+        file = fs.open(path, "wb", compression="gzip")
+        file.write(b"data")
+        file._codec, codec = Broken(), file._codec
+        with pytest.raises(ServerError, match="broken"):
+            file.close()
+        with contextlib.suppress(ValueError):
+            codec.close()
+        return file
+
+    file = broken(f"{bucket}/k.gz")
+    assert file.closed
+    with pytest.raises(RuntimeError, match="discarded"), fs.transaction:
+        broken(f"{bucket}/later.gz")
     assert fs.find(bucket) == []

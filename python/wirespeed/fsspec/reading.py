@@ -31,7 +31,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sized
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from fsspec.caching import caches
 
@@ -45,7 +45,6 @@ from .steps import run
 if TYPE_CHECKING:
     from .._wirespeed import Stream
 
-T = TypeVar("T")
 B = TypeVar("B", bound=Sized)
 
 KIB = 1 << 10
@@ -148,15 +147,20 @@ class ReadFile(S3File):
         """Returns the answer to a request that is pinned to the version."""
         try:
             return ask(self._pinned)
-        except FileExpired:
-            raise
-        except PreconditionError as error:
-            raise expired(self._place, "has changed since it was opened", error) from error
         except WirespeedError as error:
-            if self._details is None and error.status == RANGE_NOT_SATISFIABLE:
-                what = f"has fewer bytes than size={self.size}"
-                raise expired(self._place, what, error) from error
+            self._explain(error)
             raise
+
+    def _explain(self, error: BaseException) -> None:
+        """Raises `FileExpired` if a read failed because the object is no longer the one that was
+        opened."""
+        if not isinstance(error, WirespeedError) or isinstance(error, FileExpired):
+            return
+        if isinstance(error, PreconditionError):
+            raise expired(self._place, "has changed since it was opened", error) from error
+        if self._details is None and error.status == RANGE_NOT_SATISFIABLE:
+            what = f"has fewer bytes than size={self.size}"
+            raise expired(self._place, what, error) from error
 
     def _all(self, got: B, start: int, stop: int) -> B:
         """Returns the bytes, unless there are fewer than the object had when it was opened: a
@@ -338,9 +342,15 @@ class ReadFile(S3File):
         if held is None and self._one_call(start, stop):
             return self._get_bytes(start, stop)
         if held is None and (stream := self._streaming(start)) is not None:
-            got = self._streamed(lambda: self._all(stream.read(stop - start), start, stop))
-            self._edge = stop
-            return got
+            try:
+                got = stream.read(stop - start)
+            except BaseException as error:
+                self._broke(error)
+            if len(got) == stop - start:
+                self._edge = stop
+                return got
+            self._end_stream()
+            return self._all(got, start, stop)
         data = bytearray(stop - start)
         self._fill(start, memoryview(data))
         return bytes(data)
@@ -356,7 +366,11 @@ class ReadFile(S3File):
                 self._get_into(start, view)
                 return
             elif (stream := self._streaming(start)) is not None:
-                self._fill_from(stream, start, view)
+                try:
+                    self._stream_into(stream, start, view)
+                except BaseException as error:
+                    self._broke(error)
+                self._edge = start + len(view)
                 return
             else:
                 self._fetch_window(start, start + len(view))
@@ -390,9 +404,10 @@ class ReadFile(S3File):
             # The parent's; a child of a fork begins its own.
             self._stream, self._pid = None, os.getpid()
         if self._stream is not None and 0 < start - self._edge <= SKIPPED:
-            stream, edge = self._stream, self._edge
-            self._streamed(lambda: self._all(stream.read(start - edge), edge, start))
-            self._edge = start
+            try:
+                self._edge += len(self._stream.read(start - self._edge))
+            except BaseException as error:
+                self._broke(error)
         self._goes_on_from(start)
         if self._stream is None and start - self._run >= STREAM:
             at, client = self._place, self.fs.client
@@ -403,17 +418,11 @@ class ReadFile(S3File):
             )
         return self._stream
 
-    def _streamed(self, take: Callable[[], T]) -> T:
-        """Takes from the stream, and ends it on failure: it may be further on than `_edge`."""
-        try:
-            return self._asked(lambda _: take())
-        except BaseException:
-            self._end_stream()
-            raise
-
-    def _fill_from(self, stream: Stream, start: int, view: memoryview) -> None:
-        self._streamed(lambda: self._stream_into(stream, start, view))
-        self._edge = start + len(view)
+    def _broke(self, error: BaseException) -> NoReturn:
+        """Ends a stream of which a read failed: it may be further on than `_edge`."""
+        self._end_stream()
+        self._explain(error)
+        raise error
 
     def _fetch_window(self, start: int, stop: int) -> None:
         """Fetches what is wanted, with what is likely to be read next."""

@@ -163,7 +163,8 @@ impl Verbs {
             Ok(outcomes)
         };
         let finish = |py: Python<'_>, outcomes: Vec<Option<wirespeed::Result<Delivered>>>| {
-            let values = outcomes.into_iter().flatten().map(|outcome| coming::value(py, outcome));
+            let values =
+                outcomes.into_iter().map(|outcome| coming::value(py, outcome.ok_or_else(|| errors::stopped(false))?));
             let values = values.collect::<PyResult<Vec<_>>>()?;
             Ok(PyList::new(py, values)?.into_any().unbind())
         };

@@ -98,7 +98,7 @@ impl Verbs {
             Ok(outcomes)
         };
         let finish = |py: Python<'_>, outcomes: Vec<Option<Result<PutOutcome>>>| {
-            let values = outcomes.into_iter().flatten().map(|outcome| match outcome {
+            let values = outcomes.into_iter().map(|outcome| match outcome.ok_or_else(|| errors::stopped(false))? {
                 Ok(outcome) => Ok(Py::new(py, PutResult::from(outcome))?.into_any()),
                 Err(error) => Ok(errors::from_engine(py, &error).into_value(py).into_any()),
             });

@@ -219,6 +219,43 @@ def test_an_object_that_changes_while_it_is_read_is_an_error(
             assert file.read(100) == bytes(100)
 
 
+def test_a_read_that_is_interrupted_is_read_again(
+    fs: WirespeedFileSystem, path: str, data: bytes
+) -> None:
+    class Interrupted:
+        """A stream whose bytes are taken and then lost."""
+
+        def __init__(self, stream: Any) -> None:
+            self.stream = stream
+
+        def read(self, size: int) -> bytes:
+            self.stream.read(size)
+            raise KeyboardInterrupt
+
+        def readinto(self, into: Any) -> int:
+            self.stream.readinto(into)
+            raise KeyboardInterrupt
+
+        def close(self) -> None:
+            self.stream.close()
+
+    takes: tuple[Any, ...] = (
+        lambda file: file.read(500 * KIB),
+        lambda file: file.readinto(bytearray(500 * KIB)),
+        lambda file: [file.seek(10 * KIB, 1), file.read(500 * KIB)],
+    )
+    for take in takes:
+        with fs.open(path) as file:
+            while file._stream is None:
+                file.read(300 * KIB)
+            place = file.tell()
+            file._stream = Interrupted(file._stream)
+            with pytest.raises(KeyboardInterrupt):
+                take(file)
+            file.seek(place)
+            assert file.read(MIB) == data[place : place + MIB]
+
+
 def test_a_listing_that_is_older_than_the_object_does_no_harm(
     fs: WirespeedFileSystem, options: dict[str, Any], bucket: str, requests: Any
 ) -> None:

@@ -55,6 +55,21 @@ _KEPT = {
 _ACCESS = ("sse_customer_key", "request_payer", "expected_bucket_owner")
 
 
+def _kept(details: Info) -> dict[str, Any]:
+    """Returns the options that describe an object as it is described."""
+    kept = {ours: details[name] for name, ours in _KEPT.items() if details.get(name)}
+    if kept.get("storage_class") == "STANDARD":
+        del kept["storage_class"]
+    if details.get("ServerSideEncryption") in ("AES256", "aws:kms"):
+        kept["sse"] = details["ServerSideEncryption"]
+        if details.get("SSEKMSKeyId"):
+            kept["sse_kms_key_id"] = details["SSEKMSKeyId"]
+    if details.get("Expires"):
+        with contextlib.suppress(ValueError):  # any text may stand there
+            kept["expires"] = parsedate_to_datetime(details["Expires"])
+    return kept
+
+
 class WirespeedFileSystem(Transfers):
     """S3 as a file system, for all that takes fsspec's: pandas, pyarrow, dask, zarr, xarray,
     polars, Hugging Face datasets.
@@ -238,18 +253,3 @@ class S3FileSystem(WirespeedFileSystem):
     """The same under the schemes ``s3`` and ``s3a``; what `take_over_s3` registers."""
 
     protocol = ("s3", "s3a")
-
-
-def _kept(details: Info) -> dict[str, Any]:
-    """Returns the options that describe an object as it is described."""
-    kept = {ours: details[name] for name, ours in _KEPT.items() if details.get(name)}
-    if kept.get("storage_class") == "STANDARD":
-        del kept["storage_class"]
-    if details.get("ServerSideEncryption") in ("AES256", "aws:kms"):
-        kept["sse"] = details["ServerSideEncryption"]
-        if details.get("SSEKMSKeyId"):
-            kept["sse_kms_key_id"] = details["SSEKMSKeyId"]
-    if details.get("Expires"):
-        with contextlib.suppress(ValueError):  # any text may stand there
-            kept["expires"] = parsedate_to_datetime(details["Expires"])
-    return kept

@@ -627,11 +627,7 @@ def test_a_file_does_only_what_its_mode_says(fs: WirespeedFileSystem, bucket: st
     for mode in ("r+b", "rwb", "bogusb"):
         with pytest.raises(NotImplementedError, match="mode is"):
             fs.open(path, mode)
-    for mode in ("rb", "wb"):
-        with pytest.raises(ValueError, match="acl is one of"):
-            fs.open(path, mode, acl="everybody")
-    for acl in (False, "private"):
-        assert fs.open(path, acl=acl, fill_cache=False, requester_pays=False).read() == b"ab"
+    assert fs.open(path, fill_cache=False, requester_pays=False).read() == b"ab"
     for mode, words in (("wt", "é"), ("at", "é"), ("xt", "é")):
         with fs.open(f"{bucket}/{mode[0]}", mode, encoding="latin-1", newline="\r\n") as file:
             file.write(f"{words}\n")

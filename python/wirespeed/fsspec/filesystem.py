@@ -29,18 +29,6 @@ if TYPE_CHECKING:
 
 # s3fs's names for how a file is buffered that say nothing here.
 _IGNORED = frozenset({"fill_cache", "default_cache", "trim", "max_concurrency"})
-# The canned ACLs of an object.
-ACLS = frozenset(
-    {
-        "authenticated-read",
-        "aws-exec-read",
-        "bucket-owner-full-control",
-        "bucket-owner-read",
-        "private",
-        "public-read",
-        "public-read-write",
-    }
-)
 # What an object that is appended to keeps of how it was described.
 _KEPT = {
     "ContentType": "content_type",
@@ -116,11 +104,8 @@ class WirespeedFileSystem(Transfers):
         cache_type: str | None = None,
         size: int | None = None,
         version_id: str | None = None,
-        acl: str | bool | None = None,
         **kwargs: Any,
     ) -> Any:
-        if acl and acl not in ACLS:
-            raise ValueError(f"acl is one of {', '.join(sorted(ACLS))}, not {acl!r}")
         kwargs = {name: value for name, value in kwargs.items() if name not in _IGNORED}
         block_size = block_size or self.options.default_block_size
         if mode == "rb":
@@ -140,7 +125,7 @@ class WirespeedFileSystem(Transfers):
         if mode not in ("wb", "ab", "xb"):
             raise NotImplementedError(f"mode is rb, wb, ab or xb, not {mode!r}")
         place = self._target(path)
-        options = self.options.writing(kwargs | ({"acl": acl} if acl else {}))
+        options = self.options.writing(kwargs)
         how: dict[str, Any] = {"autocommit": autocommit, "block_size": block_size}
         if mode == "ab":
             return self._append(place, options, how)

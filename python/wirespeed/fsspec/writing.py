@@ -332,11 +332,24 @@ class TextFile(io.TextIOWrapper):
         self._target = target
         target.wrapped_by(self)
 
+    def close(self) -> None:
+        """Writes what is left, and makes the object; throws it away if that fails."""
+        if not self.closed:
+            try:
+                self.flush()
+            except BaseException:
+                self._discard()
+                raise
+        super().close()
+
+    def _discard(self) -> None:
+        self._target.discard()
+        with contextlib.suppress(ValueError):
+            super().close()  # which has nowhere to write what is left
+
     def __exit__(self, kind: Any = None, *rest: Any) -> None:
         if kind is not None:
-            self._target.discard()
-            with contextlib.suppress(ValueError):
-                self.close()  # which has nowhere to write what is left
+            self._discard()
         else:
             self.close()
 

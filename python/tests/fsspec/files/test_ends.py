@@ -325,3 +325,21 @@ def test_a_failing_compression_stores_nothing(fs: WirespeedFileSystem, bucket: s
     with pytest.raises(RuntimeError, match="discarded"), fs.transaction:
         broken(f"{bucket}/later.gz")
     assert fs.find(bucket) == []
+
+
+@pytest.mark.parametrize("key", ["k", "k.gz"])
+def test_text_that_can_not_be_written_stores_nothing(
+    fs: WirespeedFileSystem, bucket: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(data: object) -> int:
+        raise KeyboardInterrupt
+
+    file = fs.open(f"{bucket}/{key}", "w", compression="infer")
+    file.write("data")
+    with monkeypatch.context() as patch:
+        patch.setattr(file.buffer, "write", fail)
+        with pytest.raises(KeyboardInterrupt):
+            file.close()
+    file.close()
+    assert file.closed
+    assert fs.find(bucket) == []

@@ -90,7 +90,7 @@ class WriteFile(S3File):
         self._prepend, self._before_version = prepend, before_version
         self._writer: Writer | None = None
         self._stored = self._discarded = False
-        self._failure: BaseException | None = None
+        self._failure: Exception | None = None
         # The text or the compression around it, which may still hold bytes.
         self._outer: weakref.ref[io.IOBase] | None = None
         self._handled = _being_handled()
@@ -105,17 +105,23 @@ class WriteFile(S3File):
         """The writer; made with the first byte where the object's old bytes come before it."""
         if self._writer is not None:
             return self._writer
+        if self._failure is not None:
+            raise self._failure
         at = self._place
         writer: Writer = self.fs.client.writer(at.key, bucket=at.bucket, **self._options)
         if self._prepend is not None:
             try:
                 self._prepend(writer)
-            except BaseException as error:
+            except Exception as error:
                 writer.abort()
-                if isinstance(error, PreconditionError):
-                    error = not_stored(self._place, self.mode, error)
-                self._failure = error
-                raise error
+                self._failure = not_stored(self._place, self.mode, error)
+                if self._failure is error:
+                    raise
+                raise self._failure from error
+            except BaseException:
+                self._discarded = True
+                writer.abort()
+                raise
         self._writer = writer
         return writer
 

@@ -189,11 +189,40 @@ def test_an_append_that_comes_too_late_is_an_error(
     for _ in range(2):
         with pytest.raises(FileExpired, match="nothing is appended"):
             during.close()
-    with pytest.raises(FileExpired, match="nothing is appended"):
-        before.write(b"mine")
+    for _ in range(2):
+        with pytest.raises(FileExpired, match="nothing is appended"):
+            before.write(b"mine")
     with pytest.raises(PreconditionError):
         before.close()
     assert fs.cat_file(path) == b"another's"
+
+
+def test_an_append_whose_old_bytes_can_not_be_read_stores_nothing(
+    fs: WirespeedFileSystem,
+    server: servers.Server,
+    bucket: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = f"{bucket}/k"
+    fs.pipe_file(path, b"data")
+    file = fs.open(path, "ab")
+    fault = {"action": "error:403:AccessDenied", "bucket": bucket, "verb": "get"}
+    with server.misbehaving(fault), pytest.raises(DeniedError):
+        file.write(b"end")
+    for again in (lambda: file.write(b"end"), file.close, file.close, file.commit):
+        with pytest.raises(DeniedError):
+            again()
+    file = fs.open(path, "ab")
+
+    def interrupt(writer: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(file, "_prepend", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        file.write(b"end")
+    with pytest.raises(RuntimeError, match="write it anew"):
+        file.close()
+    assert fs.cat_file(path) == b"data"
 
 
 def test_an_append_keeps_how_the_object_is_stored(

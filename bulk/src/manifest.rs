@@ -189,12 +189,11 @@ fn name(text: &str) -> Result<Option<Row>, String> {
     let Some(address) = text.strip_prefix("s3://") else {
         return Ok(Some(Row { key: text.to_owned(), ..Row::default() }));
     };
-    match address.split_once('/') {
-        Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => {
-            Ok(Some(Row { bucket: Some(bucket.to_owned()), key: key.to_owned(), ..Row::default() }))
-        }
-        _ => Err(format!("`{}` names no object; write it as s3://bucket/key", text.escape_debug())),
+    let (bucket, key) = wirespeed::split_bucket(address);
+    if bucket.is_empty() || key.is_empty() {
+        return Err(format!("`{}` names no object; write it as s3://bucket/key", text.escape_debug()));
     }
+    Ok(Some(Row { bucket: Some(bucket.to_owned()), key: key.to_owned(), ..Row::default() }))
 }
 
 /// A name, and behind tabs its size and ETag.

@@ -43,6 +43,7 @@ pub use config::{AddressingStyle, CONFIG_KEYS, Config, ConfigKey, ExpressSession
 pub use credentials::Credentials;
 pub use error::{Error, ErrorKind, Result};
 pub use metrics::{Metrics, Observer, Progress, RequestEvent};
+pub use net::split_bucket;
 pub use transfer::begun_get::BegunGet;
 pub use transfer::bucket::{ListBuckets, ListedBucket};
 pub use transfer::checksum::{Unverified, Verified};

@@ -86,6 +86,12 @@ mod _wirespeed {
         crate::runtime::stop(py);
     }
 
+    /// Splits a path as `s3://` URIs have it into the bucket, which may be an access point's ARN, and the key.
+    #[pyfunction]
+    fn _split_bucket(path: &str) -> (&str, &str) {
+        wirespeed::split_bucket(path)
+    }
+
     #[pymodule_init]
     fn begin(module: &Bound<'_, PyModule>) -> PyResult<()> {
         // SAFETY: the interpreter is attached; the main one has the number 0.

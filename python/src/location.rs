@@ -44,7 +44,7 @@ impl Location {
                         "{text:?} is no location: write s3://bucket/key, or give the bucket as bucket="
                     ))
                 })?;
-                rest.split_once('/').unwrap_or((rest, ""))
+                wirespeed::split_bucket(rest)
             }
         };
         if bucket.is_empty() {

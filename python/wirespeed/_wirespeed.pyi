@@ -49,6 +49,10 @@ __version__: Final[str]
 def _stop() -> None:
     """Stops the engine's threads, before the interpreter ends."""
 
+def _split_bucket(path: str) -> tuple[str, str]:
+    """Splits a path as ``s3://`` URIs have it into the bucket, which may be an access point's ARN,
+    and the key."""
+
 def _plan_shards(client: Client, job: str, names: str | None, shards: int) -> builtins.list[str]:
     """Cuts a job into at most so many shards: by its source, or by a list of names as JSON."""
 

@@ -274,7 +274,7 @@ impl BulkSpec {
                 false => Err(unusable(format!("`{text}` is neither s3://bucket/prefix nor an absolute path"))),
             };
         };
-        let (name, prefix) = split_bucket(rest);
+        let (name, prefix) = wirespeed::split_bucket(rest);
         if name.is_empty() {
             return Err(unusable(format!("`{text}` names no bucket; write it as s3://bucket/prefix")));
         }
@@ -471,17 +471,6 @@ fn deciding(client: &Client) -> BTreeMap<String, String> {
         DECIDING.contains(name) && defaults.get(name) != Some(value) && !value.contains('@')
     };
     client.config().entries().filter(goes_along).map(|(name, value)| (name.to_owned(), value)).collect()
-}
-
-/// The bucket, or the ARN of an access point with its one slash, and the rest.
-fn split_bucket(rest: &str) -> (&str, &str) {
-    let resource = rest.strip_prefix("arn:").and_then(|arn| arn.split(':').nth(4));
-    let point = resource.is_some_and(|resource| resource.starts_with("accesspoint/"));
-    let before = if point { rest.find('/').map_or(0, |slash| slash + 1) } else { 0 };
-    match rest[before..].find('/') {
-        Some(slash) => (&rest[..before + slash], &rest[before + slash + 1..]),
-        None => (rest, ""),
-    }
 }
 
 fn named_compare(name: &str) -> Result<Compare, Failure> {

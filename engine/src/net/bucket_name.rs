@@ -56,6 +56,36 @@ impl<'a> BucketName<'a> {
     }
 }
 
+/// Splits the part of an S3 URI behind `s3://` into the bucket and the key, which is empty where the bucket stands
+/// alone. Neither is decoded or checked.
+///
+/// The bucket ends at the first slash, or, if it is the ARN of an access point or of something on Outposts, behind the
+/// resource's name, whose own slashes belong to it.
+///
+/// ```
+/// use wirespeed::split_bucket;
+///
+/// assert_eq!(split_bucket("bucket/a/b"), ("bucket", "a/b"));
+/// let point = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine";
+/// assert_eq!(split_bucket(&format!("{point}/a/b")), (point, "a/b"));
+/// ```
+pub fn split_bucket(rest: &str) -> (&str, &str) {
+    let (bucket, key) = rest.split_at(bucket_length(rest));
+    (bucket, key.strip_prefix('/').unwrap_or(key))
+}
+
+/// Length of the bucket at the beginning of `rest`.
+fn bucket_length(rest: &str) -> usize {
+    let first_slash = rest.find('/').unwrap_or(rest.len());
+    // `arn:partition:service:region:account:kind/name`: the first slash is behind five colons.
+    let slashes = match rest[..first_slash].strip_prefix("arn:").and_then(|arn| arn.splitn(5, ':').nth(4)) {
+        Some("accesspoint") => 1,
+        Some("outpost") => 3, // outpost/ID/accesspoint/NAME
+        _ => 0,
+    };
+    rest.match_indices('/').nth(slashes).map_or(rest.len(), |(at, _)| at)
+}
+
 /// Refuses a bucket name that no S3 server could hold, before anything is sent.
 pub(crate) fn check_bucket(bucket: &str) -> Result<()> {
     BucketName::read(bucket).map(|_| ())
@@ -136,6 +166,24 @@ mod tests {
             let general = matches!(BucketName::read(bucket), Ok(BucketName::General(_)));
             assert_eq!(general, bucket != "--x-s3", "{bucket}");
         }
+    }
+
+    #[test]
+    fn the_slashes_of_an_arn_belong_to_the_bucket() {
+        const POINT: &str = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine";
+        const COLONS: &str = "arn:aws:s3:eu-west-1:123456789012:accesspoint:mine";
+        const MANY_REGIONS: &str = "arn:aws:s3::123456789012:accesspoint/mfzwi23gnjvgw.mrap";
+        const LAMBDA: &str = "arn:aws:s3-object-lambda:us-west-2:123456789012:accesspoint/a";
+        const OUTPOST: &str = "arn:aws:s3-outposts:us-west-2:123456789012:outpost/op-1/accesspoint/a";
+        for bucket in ["bucket", POINT, COLONS, MANY_REGIONS, LAMBDA, OUTPOST, "arn:aws:s3:::bucket", "arn:", ""] {
+            assert_eq!(split_bucket(bucket), (bucket, ""));
+            for key in ["", "k", "a/b:c", "/a//b/", "arn:aws:s3:r:1:accesspoint/k", "k?versionId=a/b", "ü%2F#"] {
+                assert_eq!(split_bucket(&format!("{bucket}/{key}")), (bucket, key));
+            }
+        }
+        // Not an ARN: its kind is behind a slash.
+        assert_eq!(split_bucket("arn:x/y:s3:r:1:accesspoint/k"), ("arn:x", "y:s3:r:1:accesspoint/k"));
+        assert_eq!(split_bucket("b/arn:aws:s3:r:1:accesspoint/k"), ("b", "arn:aws:s3:r:1:accesspoint/k"));
     }
 
     #[test]

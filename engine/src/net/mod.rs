@@ -20,6 +20,7 @@ mod tls;
 mod transport;
 mod watchdog;
 
+pub use bucket_name::split_bucket;
 pub(crate) use bucket_name::{check_bucket, is_directory_bucket};
 pub(crate) use connection::{BodyLeft, Connection};
 pub(crate) use endpoint::{Authority, Endpoint, Location, check_key, region_of_host};

@@ -140,19 +140,65 @@ def test_a_secret_is_not_shown() -> None:
 
 def test_a_secret_is_not_handed_on_unless_it_is_said_so() -> None:
     fs = WirespeedFileSystem(key="AK", secret=SECRET, skip_instance_cache=True)
-    for hand_on in (
-        pickle.dumps,
-        lambda it: pickle.dumps(it.storage_options),
-        lambda it: it.to_json(),
-    ):
+    for hand_on in (lambda it: it.to_json(), lambda it: pickle.dumps(it.options)):
         with pytest.raises(ConfigError, match="pickle_secrets"):
             hand_on(fs)
+    assert SECRET.encode() not in pickle.dumps([fs, fs.storage_options])
     assert copy.deepcopy(fs.storage_options)["secret"] == SECRET
 
     said = WirespeedFileSystem(key="AK", secret=SECRET, pickle_secrets=True)
     again = pickle.loads(pickle.dumps(said))
     assert again.options.client["secret_access_key"] == SECRET
     assert WirespeedFileSystem.from_json(said.to_json()).options.client["access_key_id"] == "AK"
+
+
+def test_a_pickle_finds_its_secret_in_the_process_that_was_given_it() -> None:
+    fs = WirespeedFileSystem(key="AK", secret=SECRET, client_kwargs={"aws_session_token": SECRET})
+    assert pickle.loads(pickle.dumps(fs)) is fs
+    options = pickle.loads(pickle.dumps(fs.storage_options))
+    assert options["secret"] == options["client_kwargs"]["aws_session_token"] == SECRET
+    assert SECRET not in repr(options)
+    assert WirespeedFileSystem(**options).client.presign("s3://bucket/k")
+
+
+def test_a_pickle_is_elsewhere_a_file_system_that_names_what_to_do_when_it_is_used(
+    origin: servers.Server,
+) -> None:
+    """Unpickling may not fail: multiprocessing's pools would wait for ever."""
+    given = {"SSECustomerKey": SECRET.ljust(32, "x").encode()}
+    fs = WirespeedFileSystem(key="AK", secret=SECRET, endpoint_url=origin.endpoint)
+    with_key = WirespeedFileSystem(endpoint_url=origin.endpoint, s3_additional_kwargs=given)
+    code = """
+import pickle, sys
+from wirespeed import ConfigError
+from wirespeed.fsspec import WirespeedFileSystem
+
+one, other, options = pickle.load(sys.stdin.buffer)
+back = pickle.dumps([one, options])
+for fs in (one, other, WirespeedFileSystem(**options)):
+    repr(fs), repr(fs.storage_options), hash(fs), fs.__dask_tokenize__()
+    for use in (lambda: fs.cat_file("b/k"), lambda: fs.exists("b/k"), lambda: fs.find("b"),
+                lambda: fs.open("b/k"), lambda: fs.open("b/k", "wb").close()):
+        try:
+            use()
+        except ConfigError as error:
+            assert "pickle_secrets=True" in str(error), error
+            assert "AWS_ACCESS_KEY_ID" in str(error), error
+        else:
+            raise SystemExit("it was used")
+sys.stdout.buffer.write(back)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=pickle.dumps([fs, with_key, fs.storage_options]),
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    # And where the secret is known it is found again.
+    again, options = pickle.loads(done.stdout)
+    assert again is fs
+    assert options == fs.storage_options
 
 
 def test_without_a_secret_a_file_system_is_handed_on_as_it_is() -> None:
@@ -225,9 +271,13 @@ def test_a_secret_is_kept_wherever_it_stands(given: dict[str, Any]) -> None:
     shown.append(fs.to_json(include_password=False))
     assert SECRET not in "".join(shown)
     assert PASSWORD not in "".join(shown)
-    for hand_on in (pickle.dumps, lambda it: it.to_json(), lambda it: pickle.dumps(vars(it))):
+    for hand_on in (lambda it: it.to_json(), lambda it: pickle.dumps(vars(it))):
         with pytest.raises(ConfigError, match="pickle_secrets"):
             hand_on(fs)
+    pickled = pickle.dumps([fs, fs.storage_options])
+    assert SECRET.encode() not in pickled
+    assert PASSWORD.encode() not in pickled
+    assert pickle.loads(pickled)[0].options.extra == fs.options.extra
     said = WirespeedFileSystem(**given, pickle_secrets=True, skip_instance_cache=True)
     assert pickle.loads(pickle.dumps(said)).options.extra == fs.options.extra
 

@@ -1,7 +1,8 @@
 """What every operation of the file system stands on: options, the client, paths, the cache of
 listings.
 
-Paths are ``bucket/key``, with or without ``wirespeed://``, ``s3://`` or ``s3a://`` before them.
+Paths are ``bucket/key``, with or without ``wirespeed://``, ``s3://`` or ``s3a://`` before them. An
+access point's ARN stands in the bucket's place, and its slash belongs to it.
 Keys are literal: nothing is percent-decoded. With ``version_aware`` a path may end in
 ``?versionId=ID``.
 
@@ -23,17 +24,18 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable
-from typing import Any, NamedTuple
-from urllib.parse import parse_qs, urlsplit
+from typing import Any, NamedTuple, cast
 
 from fsspec.asyn import AsyncFileSystem, get_loop
 from fsspec.json import FilesystemJSONEncoder
 from fsspec.utils import stringify_path
 
 from .. import Client
+from .._wirespeed import _split_bucket  # pyright: ignore[reportPrivateUsage]
+from ..errors import ConfigError
 from . import options as option_names
 from .info import Info
-from .secrets import plain, refuse, veiled
+from .secrets import ClientWithoutSecret, any_absent, plain, refuse, veiled
 
 LISTINGS_EXPIRY_SECONDS = 60.0
 _SCHEMES = ("wirespeed", "s3", "s3a")
@@ -101,6 +103,13 @@ class Core(AsyncFileSystem):
     ) -> None:
         if self._cached:
             return
+        if "fo" in given:
+            raise ConfigError(
+                "fsspec reads '::' in a URL as a chain of file systems, and this one takes no other "
+                f"behind it ({given['fo']!r}): for a key with '::' use the methods of a file system, "
+                "such as fs.open(path); in place of the ARN of a multi-region access point or of a "
+                "bucket, name the access point of one region or the bucket"
+            )
         self.options = option_names.parse(given)
         # As if asynchronous: the base class would start fsspec's IO thread at once.
         super().__init__(
@@ -115,7 +124,11 @@ class Core(AsyncFileSystem):
         self.asynchronous = option_names.flag("asynchronous", asynchronous)
         self._loop_given = loop
         self.version_aware = self.options.version_aware
-        self.client = Client(**self.options.client)
+        self.client = (
+            cast("Client", ClientWithoutSecret())
+            if any_absent(given)
+            else Client(**self.options.client)
+        )
         self._buckets: set[str] = set()
         # How often something was written, or forgotten.
         self._writes = 0
@@ -137,20 +150,27 @@ class Core(AsyncFileSystem):
     def storage_options(self, given: dict[str, Any]) -> None:
         self._storage_options = veiled(given)
 
-    def _handed_on(self, *, keep: bool) -> dict[str, Any]:
-        if keep and self.options.explicit_secret and not self.options.pickle_secrets:
-            refuse()
-        handed = plain(self.storage_options, keep=keep)
-        handed.pop("loop", None)
-        return handed
+    def _handed_on(self, options: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in options.items() if name != "loop"}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (type(self), self._handed_on(keep=True))
+        given = self.storage_options
+        if self.options.pickle_secrets:
+            given = plain(given, keep=True)
+        return _remade, (type(self), self._handed_on(given))
+
+    def __dask_tokenize__(self) -> tuple[str, ...]:
+        """What dask names its tasks by: fingerprints of secrets, which only hold in this process,
+        and unlike fsspec's token not the thread."""
+        given = sorted(self._handed_on(self.storage_options).items())
+        return (f"{type(self).__module__}.{type(self).__qualname__}", repr(given))
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
         """As fsspec's, refusing to write secrets unless ``pickle_secrets=True``;
         ``include_password=False`` leaves them out."""
-        handed = self._handed_on(keep=include_password)
+        if include_password and self.options.explicit_secret and not self.options.pickle_secrets:
+            refuse()
+        handed = self._handed_on(plain(self.storage_options, keep=include_password))
         return {
             "cls": f"{type(self).__module__}:{type(self).__name__}",
             "protocol": self.protocol if isinstance(self.protocol, str) else self.protocol[0],
@@ -183,7 +203,13 @@ class Core(AsyncFileSystem):
 
     @staticmethod
     def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
-        return {"version_aware": True} if "versionId" in parse_qs(urlsplit(path).query) else {}
+        return {"version_aware": True} if _VERSION in path else {}
+
+    @classmethod
+    def _parent(cls, path: Any) -> str:
+        """The directory that a path is in; of a bucket, the root."""
+        path = cls._strip_protocol(path)
+        return path.rpartition("/")[0] if _split_bucket(path)[1] else cls.root_marker
 
     def split_path(self, path: Any) -> tuple[str, str, str | None]:
         """``(bucket, key, version_id)`` of a path; a slash at its end belongs to the key."""
@@ -192,7 +218,7 @@ class Core(AsyncFileSystem):
     def _place(self, path: Any, version_id: str | None = None) -> Place:
         text = stringify_path(path)
         stripped = self._strip_protocol(text)
-        bucket, _, key = stripped.partition("/")
+        bucket, key = _split_bucket(stripped)
         if self.version_aware and _VERSION in key:
             key, _, said = key.partition(_VERSION)
             if version_id is not None and version_id != said:
@@ -282,4 +308,5 @@ class Core(AsyncFileSystem):
 
 
 def _remade(cls: type[Core], options: dict[str, Any]) -> Core:
-    return cls(**options)
+    # As plain text, so that the instance cache recognises the options.
+    return cls(**plain(options, keep=True))

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from ..errors import ConfigError
-from .secrets import any_secret
+from .secrets import any_secret, refuse
 
 # Accepted and left alone: the engine sees to it by itself.
 IGNORED = frozenset(
@@ -167,6 +167,11 @@ class Options:
     explicit_secret: bool = False
     """Whether a secret stands among the options, and not in the environment or a profile."""
     pickle_secrets: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.explicit_secret and not self.pickle_secrets:
+            refuse()
+        return dict(vars(self))
 
     def reading(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Keywords of a verb that reads, out of what a method was given.

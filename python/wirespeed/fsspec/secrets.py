@@ -3,6 +3,12 @@
 fsspec keeps the options that an instance was made with, shows them and pickles them. What is a
 secret in them becomes a `Secret`: the same text to all that use it, and a fingerprint to all that
 show it.
+
+A pickle holds a reference in a secret's place. The process that was given the secret, and those
+forked from it later, find it again by the reference, so dask can tokenize a file system and
+schedule it on threads. Elsewhere the reference leads to an `Absent` secret; a file system with one
+has a `ClientWithoutSecret`, and the first use of that is an error. (An error while unpickling
+would kill the workers of multiprocessing's pools and leave their callers waiting.)
 """
 
 from __future__ import annotations
@@ -41,8 +47,8 @@ class Secret(str):
     def __repr__(self) -> str:
         return _fingerprint(self.encode())
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        refuse()
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _recalled, (_reference(self),)
 
     def __copy__(self) -> Secret:
         return self
@@ -59,8 +65,8 @@ class SecretBytes(bytes):
     def __repr__(self) -> str:
         return _fingerprint(self)
 
-    def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        refuse()
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _recalled, (_reference(self),)
 
     def __copy__(self) -> SecretBytes:
         return self
@@ -69,16 +75,55 @@ class SecretBytes(bytes):
         return self
 
 
+class Absent(Secret):
+    """A secret that stayed in the process that was given it; its text is the reference."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"<secret {str.__str__(self)} of another process>"
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return _recalled, (str.__str__(self),)
+
+
+class ClientWithoutSecret:
+    """Takes the place of a file system's client where a secret is `Absent`."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise ConfigError(
+            "this file system was unpickled in another process than the one that was given its "
+            f"secret, and a pickle holds no secret: {_WAYS}"
+        )
+
+
+# The secrets that this process was given, by their references.
+_known: dict[str, Secret | SecretBytes] = {}
+_WAYS = (
+    "let the worker find the credentials itself (AWS_ACCESS_KEY_ID and the like, or profile=...), "
+    "or say pickle_secrets=True"
+)
+
+
 def _fingerprint(secret: bytes) -> str:
     return f"<secret {hashlib.blake2b(secret, key=_SALT, digest_size=6).hexdigest()}>"
+
+
+def _reference(secret: str | bytes) -> str:
+    kind, text = (b"str", secret.encode()) if isinstance(secret, str) else (b"bytes", secret)
+    return hashlib.blake2b(text, key=_SALT, digest_size=16, person=kind).hexdigest()
+
+
+def _recalled(reference: str) -> Secret | SecretBytes:
+    return _known.get(reference) or Absent(reference)
 
 
 def refuse() -> NoReturn:
     """Refuses to hand a secret on."""
     raise ConfigError(
-        "this file system was given a secret, which is not put into a pickle or JSON: let the "
-        "worker find the credentials itself (AWS_ACCESS_KEY_ID and the like, or profile=...), or "
-        "say pickle_secrets=True"
+        "this file system was given a secret, which is not put into a pickle or JSON: " + _WAYS
     )
 
 
@@ -88,8 +133,12 @@ def veiled(options: Mapping[str, Any]) -> dict[str, Any]:
     def one(name: str, value: Any) -> Any:
         if isinstance(value, Mapping):
             return veiled(value)  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, Absent):
+            return value
         if isinstance(value, (str, bytes, bytearray)) and _is_secret(name, value):
-            return Secret(value) if isinstance(value, str) else SecretBytes(value)
+            secret = Secret(value) if isinstance(value, str) else SecretBytes(value)
+            _known[_reference(secret)] = secret
+            return secret
         return value
 
     return {name: one(name, value) for name, value in options.items()}
@@ -111,6 +160,16 @@ def any_secret(options: Mapping[str, Any]) -> bool:
     )
 
 
+def any_absent(options: Mapping[str, Any]) -> bool:
+    """Returns whether a secret among the options, at any depth, is `Absent`."""
+    return any(
+        any_absent(value)  # pyright: ignore[reportUnknownArgumentType]
+        if isinstance(value, Mapping)
+        else isinstance(value, Absent)
+        for value in options.values()
+    )
+
+
 def plain(options: Mapping[str, Any], *, keep: bool) -> dict[str, Any]:
     """The options with their secrets as plain text, or without them."""
     found: dict[str, Any] = {}
@@ -119,7 +178,7 @@ def plain(options: Mapping[str, Any], *, keep: bool) -> dict[str, Any]:
             found[name] = plain(value, keep=keep)  # pyright: ignore[reportUnknownArgumentType]
         elif isinstance(value, Secret):
             if keep:
-                found[name] = str.__str__(value)
+                found[name] = value if isinstance(value, Absent) else str.__str__(value)
         elif isinstance(value, SecretBytes):
             if keep:
                 found[name] = bytes(value)

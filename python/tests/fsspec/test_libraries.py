@@ -128,8 +128,6 @@ def test_parquet_opened_by_fsspec_brings_what_its_columns_need(
 def test_dask_reads_and_writes_dataframes(bucket: str, options: dict[str, Any], frame: Any) -> None:
     pytest.importorskip("pyarrow")
     dataframe = pytest.importorskip("dask.dataframe")
-    # dask pickles the file system to tell what is new, also where it sends it nowhere.
-    options = {**options, "pickle_secrets": True}
     parts = dataframe.from_pandas(frame, npartitions=5)
     url = f"wirespeed://{bucket}/dask"
     parts.to_parquet(f"{url}/p", storage_options=options)

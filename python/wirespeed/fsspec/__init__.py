@@ -5,8 +5,9 @@
     pandas.read_parquet("wirespeed://bucket/table.parquet")
 
 `take_over_s3` makes ``s3://`` and ``s3a://`` mean this too, for programs that can't be changed,
-until `give_back_s3`; importing anything never does. `WirespeedFileSystem` says what it can be
-told.
+until `give_back_s3`; importing anything never does. pyarrow and polars have clients of their own
+for ``s3://``, which this doesn't reach: hand pyarrow ``filesystem=fs``, and see `scan_polars` and
+`arrow_filesystem`. `WirespeedFileSystem` says what it can be told.
 """
 
 # fsspec is not typed.
@@ -24,6 +25,7 @@ from fsspec.registry import (
     register_implementation,  # pyright: ignore[reportUnknownVariableType]
 )
 
+from .arrow import arrow_filesystem, scan_polars
 from .file import FileExpired, S3File
 from .filesystem import S3FileSystem, WirespeedFileSystem
 from .objects import DeletionError
@@ -38,7 +40,9 @@ __all__ = [
     "S3FileSystem",
     "WirespeedFileSystem",
     "WriteFile",
+    "arrow_filesystem",
     "give_back_s3",
+    "scan_polars",
     "take_over_s3",
 ]
 

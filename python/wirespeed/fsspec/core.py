@@ -17,6 +17,7 @@ nothing.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 # pyright: reportMissingTypeStubs=false, reportUnknownArgumentType=false
 # pyright: reportUntypedBaseClass=false, reportIncompatibleVariableOverride=false
+# pyright: reportIncompatibleMethodOverride=false
 
 from __future__ import annotations
 
@@ -105,10 +106,10 @@ class Core(AsyncFileSystem):
             return
         if "fo" in given:
             raise ConfigError(
-                "fsspec reads '::' in a URL as a chain of file systems, and this one takes no other "
-                f"behind it ({given['fo']!r}): for a key with '::' use the methods of a file system, "
-                "such as fs.open(path); in place of the ARN of a multi-region access point or of a "
-                "bucket, name the access point of one region or the bucket"
+                "fsspec reads '::' in a URL as a chain of file systems, and this one takes no "
+                f"other behind it ({given['fo']!r}): for a key with '::' use the methods of a file "
+                "system, such as fs.open(path); in place of the ARN of a multi-region access point "
+                "or of a bucket, name the access point of one region or the bucket"
             )
         self.options = option_names.parse(given)
         # As if asynchronous: the base class would start fsspec's IO thread at once.

@@ -2,13 +2,13 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use wirespeed::CopyOutcome;
+use wirespeed::{Copy, CopyDirective, CopyOutcome};
 
 use crate::call::Call;
 use crate::client::Verbs;
 use crate::errors;
 use crate::location::Location;
-use crate::options::WriteOptions;
+use crate::options::{self, WriteOptions};
 use crate::progress::Watch;
 
 /// What the server says of a copy.
@@ -41,8 +41,11 @@ impl Verbs {
     /// here. Sources above 256 MiB are copied by parts, in parallel, all of one version of the source.
     ///
     /// Content type and the like and metadata come from the source, unless the copy is given any of
-    /// them: then all of them are what is given. So do the tags, by themselves. `source_if_match` copies only while the source has this
-    /// entity tag; `source_version_id` copies that version. `progress` is called with a `Progress`.
+    /// them: then all of them are what is given. So do the tags, by themselves. `metadata_directive` and
+    /// `tagging_directive` (``"COPY"`` or ``"REPLACE"``) say it in words. `source_if_match` copies only while the
+    /// source has this entity tag, `source_if_none_match` while it has a different one, `source_if_modified_since`
+    /// and `source_if_unmodified_since` by when it was written; `source_version_id` copies that version, and
+    /// `source_sse_customer_key` is the key it was encrypted with. `progress` is called with a `Progress`.
     ///
     /// Raises `NotFoundError` where there is no such source, `PreconditionError` where it has another
     /// tag or changes while it is copied, and the others of `wirespeed.errors`.
@@ -59,17 +62,18 @@ impl Verbs {
     ) -> PyResult<Py<PyAny>> {
         let source = Location::object(source, None)?;
         let target = Location::object(target, None)?;
+        let live = self.live(py)?;
+        let copy = live.engine.copy(source.bucket, source.key, target.bucket, target.key);
+        let copy = match options {
+            Some(options) => take_source_options(copy, options)?,
+            None => copy,
+        };
         let options = WriteOptions::parse(options)?;
         if options.checksum.is_some() {
             return Err(errors::config("a copy has no checksum= of its own: the server keeps or makes one"));
         }
-        let live = self.live(py)?;
         let (counts, watch) = Watch::new(progress);
-        let mut copy = live
-            .engine
-            .copy(source.bucket, source.key, target.bucket, target.key)
-            .options(options.put)
-            .progress(counts);
+        let mut copy = copy.options(options.put).progress(counts);
         if let Some(id) = source_version_id {
             copy = copy.source_version(id);
         }
@@ -78,5 +82,40 @@ impl Verbs {
         }
         let finish = |py: Python<'_>, outcome| Ok(Py::new(py, CopyResult::from(outcome))?.into_any());
         Call { future: copy.into_future(), finish, watch }.run(py, &live, self.awaitable)
+    }
+}
+
+/// Applies what `options` say of the source and of what comes from it, and takes it out of them.
+fn take_source_options(mut copy: Copy, options: &Bound<'_, PyDict>) -> PyResult<Copy> {
+    for name in [
+        "source_if_none_match",
+        "source_if_modified_since",
+        "source_if_unmodified_since",
+        "source_sse_customer_key",
+        "metadata_directive",
+        "tagging_directive",
+    ] {
+        let Some(value) = options.get_item(name)? else { continue };
+        options.del_item(name)?;
+        if value.is_none() {
+            continue;
+        }
+        copy = match name {
+            "source_if_none_match" => copy.source_if_none_match(value.extract::<String>()?),
+            "source_if_modified_since" => copy.source_if_modified_since(options::time(name, &value)?),
+            "source_if_unmodified_since" => copy.source_if_unmodified_since(options::time(name, &value)?),
+            "source_sse_customer_key" => copy.source_sse_customer_key(options::customer_key(&value)?),
+            "metadata_directive" => copy.metadata_directive(directive(name, &value)?),
+            _ => copy.tagging_directive(directive(name, &value)?),
+        };
+    }
+    Ok(copy)
+}
+
+fn directive(name: &str, value: &Bound<'_, PyAny>) -> PyResult<CopyDirective> {
+    match value.extract::<String>()?.as_str() {
+        "COPY" => Ok(CopyDirective::Copy),
+        "REPLACE" => Ok(CopyDirective::Replace),
+        other => Err(errors::config(format!("{name} is \"COPY\" or \"REPLACE\", not {other:?}"))),
     }
 }

@@ -95,7 +95,7 @@ pub(crate) struct WriteOptions {
     pub(crate) checksum: Option<Option<ChecksumAlgorithm>>,
 }
 
-const WRITE: [&str; 20] = [
+const WRITE: [&str; 27] = [
     "content_type",
     "content_encoding",
     "content_disposition",
@@ -107,6 +107,13 @@ const WRITE: [&str; 20] = [
     "tags",
     "storage_class",
     "acl",
+    "grant_full_control",
+    "grant_read",
+    "grant_read_acp",
+    "grant_write_acp",
+    "object_lock_mode",
+    "object_lock_retain_until",
+    "object_lock_legal_hold",
     "sse",
     "sse_kms_key_id",
     "sse_kms_bucket_key",
@@ -147,6 +154,13 @@ impl WriteOptions {
                 "tags" => pairs(name, &value)?.into_iter().fold(put, |put, (name, value)| put.tag(name, value)),
                 "storage_class" => put.storage_class(text()?),
                 "acl" => put.acl(text()?),
+                "grant_full_control" => put.grant_full_control(text()?),
+                "grant_read" => put.grant_read(text()?),
+                "grant_read_acp" => put.grant_read_acp(text()?),
+                "grant_write_acp" => put.grant_write_acp(text()?),
+                "object_lock_mode" => put.object_lock_mode(text()?),
+                "object_lock_retain_until" => put.object_lock_retain_until(time(name, &value)?),
+                "object_lock_legal_hold" => put.object_lock_legal_hold(value.extract()?),
                 "sse" => match text()?.as_str() {
                     "AES256" => put.sse_s3(),
                     "aws:kms" => put.sse_kms(""),
@@ -189,7 +203,7 @@ fn algorithm(value: &Bound<'_, PyAny>) -> PyResult<Option<ChecksumAlgorithm>> {
     Ok(Some(known))
 }
 
-fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
+pub(crate) fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
     value.extract().map_err(|error: PyErr| {
         let refusal = PyTypeError::new_err(format!(
             "{name} is a datetime that knows its time zone, such as datetime.now(timezone.utc), not {value}"
@@ -199,7 +213,7 @@ fn time(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Timestamp> {
     })
 }
 
-fn customer_key(value: &Bound<'_, PyAny>) -> PyResult<SseCustomerKey> {
+pub(crate) fn customer_key(value: &Bound<'_, PyAny>) -> PyResult<SseCustomerKey> {
     let key: Vec<u8> = value.extract().map_err(|_| PyTypeError::new_err("sse_customer_key is 32 bytes"))?;
     SseCustomerKey::new(&key).raised(value.py())
 }

@@ -102,6 +102,13 @@ class WriteOptions(TypedDict, total=False):
     tags: Mapping[str, str]
     storage_class: str
     acl: str
+    grant_full_control: str
+    grant_read: str
+    grant_read_acp: str
+    grant_write_acp: str
+    object_lock_mode: Literal["GOVERNANCE", "COMPLIANCE"]
+    object_lock_retain_until: datetime
+    object_lock_legal_hold: bool
     sse: Literal["AES256", "aws:kms"]
     sse_kms_key_id: str
     sse_kms_bucket_key: bool
@@ -112,6 +119,17 @@ class WriteOptions(TypedDict, total=False):
     if_none_match: Literal["*"]
     request_payer: bool
     expected_bucket_owner: str
+
+@type_check_only
+class CopyOptions(WriteOptions, total=False):
+    """Keywords of a copy."""
+
+    source_if_none_match: str
+    source_if_modified_since: datetime
+    source_if_unmodified_since: datetime
+    source_sse_customer_key: bytes
+    metadata_directive: Literal["COPY", "REPLACE"]
+    tagging_directive: Literal["COPY", "REPLACE"]
 
 @type_check_only
 class Settings(TypedDict, total=False):
@@ -957,7 +975,7 @@ class Client:
         source_version_id: str | None = None,
         source_if_match: str | None = None,
         progress: _OnProgress | None = None,
-        **options: Unpack[WriteOptions],
+        **options: Unpack[CopyOptions],
     ) -> CopyResult: ...
     def presign(
         self,
@@ -1383,7 +1401,7 @@ class AsyncClient:
         source_version_id: str | None = None,
         source_if_match: str | None = None,
         progress: _OnProgress | None = None,
-        **options: Unpack[WriteOptions],
+        **options: Unpack[CopyOptions],
     ) -> Awaitable[CopyResult]: ...
     def presign(
         self,

@@ -28,6 +28,16 @@ fn a_name_a_line() {
 }
 
 #[test]
+fn the_slash_of_an_access_point_belongs_to_its_bucket() {
+    const POINT: &str = "arn:aws:s3:eu-west-1:123456789012:accesspoint/mine";
+    let text = format!("s3://{POINT}/a/x\ns3://{POINT}\ns3://bucket/a/y\n");
+    let mut read = Manifest::new(text.as_bytes(), &Form::Lines, Some(POINT), "a/");
+    assert_eq!(read.next().unwrap().unwrap(), Entry::named("x"));
+    assert!(read.next().unwrap().unwrap_err().to_string().contains("names no object"));
+    assert!(read.next().unwrap().unwrap_err().to_string().contains("bucket `bucket`"));
+}
+
+#[test]
 fn a_line_that_is_wrong_is_told_by_its_number_and_the_rest_is_read() {
     let text = b"a/x\n\nelsewhere\ns3://other/a/y\ns3://b\na/\na/n\tmany\na/\xff\na/t\t1\t2\t3\na/z\n";
     let read = read(&Form::Lines, text);

@@ -4,6 +4,7 @@
 //! multipart upload needs of it is spread over its requests: the description goes with the start,
 //! the conditions with the completion, the customer's key and the bucket's owner with all of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -45,6 +46,8 @@ pub struct PutOptions {
     pub(crate) tags: Vec<(String, String)>,
     pub(crate) storage_class: Option<String>,
     pub(crate) acl: Option<String>,
+    /// Grants of access and the object's lock, by header name.
+    pub(crate) protection: BTreeMap<&'static str, String>,
     /// SSE-S3: a key of the service.
     pub(crate) service_key: bool,
     pub(crate) kms: Option<Kms>,
@@ -87,6 +90,9 @@ impl PutOptions {
         }
         fields.push_some("x-amz-storage-class", self.storage_class.as_deref());
         fields.push_some("x-amz-acl", self.acl.as_deref());
+        for (name, value) in &self.protection {
+            fields.push(*name, value);
+        }
         if self.service_key {
             fields.push("x-amz-server-side-encryption", "AES256");
         }
@@ -261,6 +267,58 @@ macro_rules! put_methods {
                 self
             }
 
+            /// Grants all rights to these grantees, as `id="123", uri="http://acs.amazonaws.com/groups/global/AllUsers"`.
+            /// Buckets whose owner is enforced, AWS's default, refuse grants.
+            pub fn grant_full_control(mut self, grantees: impl Into<String>) -> $builder {
+                let $this = &mut self;
+                $options.protection.insert("x-amz-grant-full-control", grantees.into());
+                self
+            }
+
+            /// Lets these grantees read the object and its metadata.
+            pub fn grant_read(mut self, grantees: impl Into<String>) -> $builder {
+                let $this = &mut self;
+                $options.protection.insert("x-amz-grant-read", grantees.into());
+                self
+            }
+
+            /// Lets these grantees read the object's access control list.
+            pub fn grant_read_acp(mut self, grantees: impl Into<String>) -> $builder {
+                let $this = &mut self;
+                $options.protection.insert("x-amz-grant-read-acp", grantees.into());
+                self
+            }
+
+            /// Lets these grantees write the object's access control list.
+            pub fn grant_write_acp(mut self, grantees: impl Into<String>) -> $builder {
+                let $this = &mut self;
+                $options.protection.insert("x-amz-grant-write-acp", grantees.into());
+                self
+            }
+
+            /// Retention mode of the object's lock, `GOVERNANCE` or `COMPLIANCE`; needs
+            /// `object_lock_retain_until`, and a bucket with Object Lock.
+            pub fn object_lock_mode(mut self, mode: impl Into<String>) -> $builder {
+                let $this = &mut self;
+                $options.protection.insert("x-amz-object-lock-mode", mode.into());
+                self
+            }
+
+            /// Time until which this version can't be deleted; needs `object_lock_mode`.
+            pub fn object_lock_retain_until(mut self, time: jiff::Timestamp) -> $builder {
+                let $this = &mut self;
+                $options.protection.insert("x-amz-object-lock-retain-until-date", time.to_string());
+                self
+            }
+
+            /// Legal hold: this version can't be deleted until the hold is taken off.
+            pub fn object_lock_legal_hold(mut self, on: bool) -> $builder {
+                let $this = &mut self;
+                let state = if on { "ON" } else { "OFF" };
+                $options.protection.insert("x-amz-object-lock-legal-hold", state.to_owned());
+                self
+            }
+
             /// Encrypted with a key of the service's (SSE-S3).
             pub fn sse_s3(mut self) -> $builder {
                 let $this = &mut self;
@@ -331,6 +389,33 @@ put_methods!(PutOptions, this => this);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn grants_and_locks_go_with_the_request_that_creates_the_object() {
+        let options = PutOptions::new()
+            .grant_full_control("id=\"a\"")
+            .grant_read("id=\"b\"")
+            .grant_read("id=\"c\"")
+            .grant_read_acp("id=\"d\"")
+            .grant_write_acp("id=\"e\"")
+            .object_lock_mode("GOVERNANCE")
+            .object_lock_retain_until("2030-01-01T00:00:00Z".parse().unwrap())
+            .object_lock_legal_hold(true);
+        assert_eq!(
+            options.of_object().iter().collect::<Vec<_>>(),
+            [
+                ("x-amz-grant-full-control", "id=\"a\""),
+                ("x-amz-grant-read", "id=\"c\""),
+                ("x-amz-grant-read-acp", "id=\"d\""),
+                ("x-amz-grant-write-acp", "id=\"e\""),
+                ("x-amz-object-lock-legal-hold", "ON"),
+                ("x-amz-object-lock-mode", "GOVERNANCE"),
+                ("x-amz-object-lock-retain-until-date", "2030-01-01T00:00:00Z"),
+            ]
+        );
+        assert!(options.conditions().is_empty());
+        assert!(!options.describes());
+    }
 
     #[test]
     fn each_request_gets_its_own_headers() {

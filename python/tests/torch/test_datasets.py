@@ -73,6 +73,42 @@ def label(sample: dict[str, Any]) -> int:
     return key
 
 
+@pytest.mark.parametrize("dataset", [S3MapDataset, S3IterableDataset])
+def test_objects_are_named_one_or_many_as_by_s3torchconnector(
+    dataset: Any, bucket: str, client: wirespeed.Client
+) -> None:
+    uris = put_objects(bucket, client, 3)
+    assert [number(sample) for sample in dataset.from_objects(uris)] == [0, 1, 2]
+    assert [number(sample) for sample in dataset.from_objects(iter(uris))] == [0, 1, 2]
+    one = dataset.from_objects(uris[1], transform=number, client=client)
+    assert list(one) == [1]
+
+
+class Pages:
+    """A listing that holds these keys, for a bucket that no server here can have."""
+
+    def __init__(self, keys: list[str]) -> None:
+        self._keys = keys
+
+    def list(self, prefix: str) -> Pages:
+        return self
+
+    def pages(self) -> Any:
+        return [self]
+
+    def keys(self) -> list[str]:
+        return self._keys
+
+    def sizes(self) -> list[int]:
+        return [1] * len(self._keys)
+
+
+def test_a_prefix_may_be_of_an_access_point() -> None:
+    point = "s3://arn:aws:s3:eu-west-1:123456789012:accesspoint/mine"
+    found: Any = ObjectList.from_prefix(f"{point}/data/", client=Pages(["data/a"]))  # pyright: ignore
+    assert list(found) == [f"{point}/data/a"]
+
+
 # --- prefixes and manifests ---
 
 

@@ -122,6 +122,13 @@ _WRITE = {
     "StorageClass": "storage_class",
     "ACL": "acl",
     "acl": "acl",
+    "GrantFullControl": "grant_full_control",
+    "GrantRead": "grant_read",
+    "GrantReadACP": "grant_read_acp",
+    "GrantWriteACP": "grant_write_acp",
+    "ObjectLockMode": "object_lock_mode",
+    "ObjectLockRetainUntilDate": "object_lock_retain_until",
+    "ObjectLockLegalHoldStatus": "object_lock_legal_hold",
     "ServerSideEncryption": "sse",
     "SSEKMSKeyId": "sse_kms_key_id",
     "BucketKeyEnabled": "sse_kms_bucket_key",
@@ -233,6 +240,8 @@ def _translated(name: str, value: Any) -> Any:
         return dict(parse_qsl(value, keep_blank_values=True))
     if name == "sse_customer_key" and isinstance(value, str):
         return value.encode()
+    if name == "object_lock_legal_hold":
+        return flag(name, value)
     return value
 
 

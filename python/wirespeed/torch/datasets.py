@@ -66,6 +66,11 @@ class S3MapDataset(Dataset[Any]):
         return cls(found, **options)
 
     @classmethod
+    def from_objects(cls, uris: str | Iterable[str], **options: Unpack[MapOptions]) -> Self:
+        """These objects, or this one; as the constructor."""
+        return cls([uris] if isinstance(uris, str) else uris, **options)
+
+    @classmethod
     def from_manifest(cls, manifest: str | PathLike[str], **options: Unpack[MapOptions]) -> Self:
         """The objects whose URIs stand in a text file, one a line; a path or an ``s3://`` URI."""
         found = ObjectList.from_manifest(manifest, client=options.get("client"))
@@ -146,6 +151,11 @@ class S3IterableDataset(ShardedDataset):
         """All objects whose URI begins with `prefix` (and ends with `suffix`); lists them now."""
         found = ObjectList.from_prefix(prefix, suffix=suffix, client=options.get("client"))
         return cls(found, **options)
+
+    @classmethod
+    def from_objects(cls, uris: str | Iterable[str], **options: Unpack[IterableOptions]) -> Self:
+        """These objects, or this one; as the constructor."""
+        return cls([uris] if isinstance(uris, str) else uris, **options)
 
     @classmethod
     def from_manifest(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Self, SupportsIndex, overload
 
 import wirespeed
+from wirespeed._wirespeed import _split_bucket  # pyright: ignore[reportPrivateUsage]
 from wirespeed.torch.errors import CorruptDataError
 
 SCHEME = "s3://"
@@ -51,7 +52,7 @@ class ObjectList(Sequence[str]):
         """
         if not prefix.startswith(SCHEME):
             raise ValueError(f"{prefix!r} is not a prefix: expected s3://bucket/prefix")
-        bucket = prefix.removeprefix(SCHEME).partition("/")[0]
+        bucket, _ = _split_bucket(prefix.removeprefix(SCHEME))
         found = cls(())
         found._head = f"{SCHEME}{bucket}/"
         sizes = found._sizes = array("q")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import multiprocessing
 import pickle
 import subprocess
 import sys
@@ -199,6 +200,24 @@ sys.stdout.buffer.write(back)
     again, options = pickle.loads(done.stdout)
     assert again is fs
     assert options == fs.storage_options
+
+
+@pytest.mark.parametrize("start", ["fork", "spawn"])
+def test_pools_of_processes_get_an_answer(origin: servers.Server, start: str) -> None:
+    """Children that are forked know the secret; others say at once that they do not."""
+    fs = WirespeedFileSystem(
+        key=origin.access_key,
+        secret=origin.secret_key,
+        endpoint_url=origin.endpoint,
+        client_kwargs={"region_name": servers.REGION},
+    )
+    with multiprocessing.get_context(start).Pool(1) as pool:
+        asked = pool.apply_async(fs.exists, ("nothing-there/k",))
+        if start == "fork":
+            assert asked.get(60) is False
+        else:
+            with pytest.raises(ConfigError, match="pickle_secrets=True"):
+                asked.get(60)
 
 
 def test_without_a_secret_a_file_system_is_handed_on_as_it_is() -> None:

@@ -357,16 +357,19 @@ def test_archives_and_fsspecs_own_chains(
 def test_any_key_is_one_key_to_every_library(
     bucket: str, options: dict[str, Any], s3: S3FileSystem, frame: Any, name: str
 ) -> None:
+    dataframe = pytest.importorskip("dask.dataframe")
+    duckdb = pytest.importorskip("duckdb")
     pandas = pytest.importorskip("pandas")
-    dataset = pytest.importorskip("pyarrow.dataset")
     parquet = pytest.importorskip("pyarrow.parquet")
-    url, path = f"s3://{bucket}/{name}/t {name}", f"{bucket}/{name}/t {name}"
+    zarr = pytest.importorskip("zarr")
     key = f"{name}/t {name}"
+    url, path = f"s3://{bucket}/{key}", f"{bucket}/{key}"
     told = {"storage_options": options}
 
     def keys() -> list[str]:
         found = s3.client.list("", bucket=bucket).keys()
         s3.client.delete_many(found, bucket=bucket)
+        s3.invalidate_cache()
         return found
 
     frame.to_csv(url, index=False, **told)
@@ -375,10 +378,18 @@ def test_any_key_is_one_key_to_every_library(
     frame.to_parquet(url, **told)
     pandas.testing.assert_frame_equal(pandas.read_parquet(url, **told), frame)
     assert parquet.read_table(path, filesystem=s3).num_rows == 1000
-    assert dataset.dataset(path, filesystem=s3).count_rows() == 1000
+    connection = duckdb.connect()
+    connection.register_filesystem(s3)
+    assert connection.sql(f"SELECT sum(n) FROM read_parquet('{url}')").fetchall() == [(499500,)]
     assert keys() == [key]
-    with fsspec.open(url, "wb", **options) as file:
+    dataframe.from_pandas(frame, npartitions=2).to_parquet(url, **told)
+    assert dataframe.read_parquet(url, **told).n.sum().compute(scheduler="threads") == 499500
+    assert keys() == [f"{key}/part.{n}.parquet" for n in range(2)]
+    zarr.create_array(url, shape=(10,), chunks=(5,), dtype="i8", **told)[:] = 7
+    assert zarr.open_array(url, mode="r", **told)[:].sum() == 70
+    assert keys() == [f"{key}/{rest}" for rest in ("c/0", "c/1", "zarr.json")]
+    with fsspec.open(f"simplecache::{url}", "wb", s3=options) as file:
         file.write(b"x")
-    with fsspec.open(url, "rb", **options) as file:
+    with fsspec.open(f"simplecache::{url}", "rb", s3=options) as file:
         assert file.read() == b"x"
     assert keys() == [key]

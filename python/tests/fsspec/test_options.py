@@ -202,6 +202,28 @@ sys.stdout.buffer.write(back)
     assert options == fs.storage_options
 
 
+class Session:
+    """As botocore's: an object that holds a secret and can be pickled."""
+
+    def __init__(self) -> None:
+        self.secret = SECRET
+
+
+def test_an_object_that_holds_a_secret_is_not_pickled() -> None:
+    from wirespeed.fsspec.secrets import any_absent, plain, referenced, veiled
+
+    session = Session()
+    options = veiled({"session": session, "anon": False})
+    pickled = pickle.dumps(referenced(options))
+    assert SECRET.encode() not in pickled
+    assert pickle.loads(pickled)["session"] is session
+    assert plain(options, keep=False) == {"anon": False}
+    code = "import pickle, sys; print(type(pickle.load(sys.stdin.buffer)['session']).__name__)"
+    done = subprocess.run([sys.executable, "-c", code], input=pickled, capture_output=True)
+    assert done.stdout == b"Absent\n", done.stderr
+    assert any_absent(options) is False
+
+
 @pytest.mark.parametrize("start", ["fork", "spawn"])
 def test_pools_of_processes_get_an_answer(origin: servers.Server, start: str) -> None:
     """Children that are forked know the secret; others say at once that they do not."""

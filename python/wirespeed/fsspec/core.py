@@ -36,7 +36,7 @@ from .._wirespeed import _split_bucket  # pyright: ignore[reportPrivateUsage]
 from ..errors import ConfigError
 from . import options as option_names
 from .info import Info
-from .secrets import ClientWithoutSecret, any_absent, plain, refuse, veiled
+from .secrets import ClientWithoutSecret, any_absent, plain, referenced, refuse, veiled
 
 LISTINGS_EXPIRY_SECONDS = 60.0
 _SCHEMES = ("wirespeed", "s3", "s3a")
@@ -156,8 +156,8 @@ class Core(AsyncFileSystem):
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = self.storage_options
-        if self.options.pickle_secrets:
-            given = plain(given, keep=True)
+        keep = self.options.pickle_secrets
+        given = plain(given, keep=True) if keep else referenced(given)
         return _remade, (type(self), self._handed_on(given))
 
     def __dask_tokenize__(self) -> tuple[str, ...]:

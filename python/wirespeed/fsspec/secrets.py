@@ -33,6 +33,8 @@ _NAMES = frozenset(
         "SSECustomerKey",
     }
 )
+# Objects that hold secrets: sessions of botocore and the like.
+_OBJECTS = frozenset({"session"})
 # What may hold a user's name and password before its host.
 _URLS = frozenset({"endpoint_url", "https_proxy", "http", "https"})
 # So that a fingerprint tells nothing outside this process and those forked from it.
@@ -87,6 +89,16 @@ class Absent(Secret):
         return _recalled, (str.__str__(self),)
 
 
+class Held:
+    """Stands in a pickle for an object that holds secrets."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _recalled, (_reference_of(self._value),)
+
+
 class ClientWithoutSecret:
     """Takes the place of a file system's client where a secret is `Absent`."""
 
@@ -99,8 +111,8 @@ class ClientWithoutSecret:
         )
 
 
-# The secrets that this process was given, by their references.
-_known: dict[str, Secret | SecretBytes] = {}
+# The secrets that this process was given, and the objects that hold some, by their references.
+_known: dict[str, Any] = {}
 _WAYS = (
     "let the worker find the credentials itself (AWS_ACCESS_KEY_ID and the like, or profile=...), "
     "or say pickle_secrets=True"
@@ -116,8 +128,13 @@ def _reference(secret: str | bytes) -> str:
     return hashlib.blake2b(text, key=_SALT, digest_size=16, person=kind).hexdigest()
 
 
-def _recalled(reference: str) -> Secret | SecretBytes:
-    return _known.get(reference) or Absent(reference)
+def _reference_of(value: object) -> str:
+    # `_known` keeps the object, so that no other gets its address.
+    return _reference(b"object %x" % id(value))
+
+
+def _recalled(reference: str) -> Any:
+    return _known[reference] if reference in _known else Absent(reference)
 
 
 def refuse() -> NoReturn:
@@ -134,6 +151,9 @@ def veiled(options: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Mapping):
             return veiled(value)  # pyright: ignore[reportUnknownArgumentType]
         if isinstance(value, Absent):
+            return value
+        if name in _OBJECTS and value is not None:
+            _known[_reference_of(value)] = value
             return value
         if isinstance(value, (str, bytes, bytearray)) and _is_secret(name, value):
             secret = Secret(value) if isinstance(value, str) else SecretBytes(value)
@@ -160,6 +180,16 @@ def any_secret(options: Mapping[str, Any]) -> bool:
     )
 
 
+def referenced(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the options to be pickled, without an object in them that holds secrets."""
+    return {
+        name: Held(value)
+        if name in _OBJECTS and value is not None and not isinstance(value, Absent)
+        else value
+        for name, value in options.items()
+    }
+
+
 def any_absent(options: Mapping[str, Any]) -> bool:
     """Returns whether a secret among the options, at any depth, is `Absent`."""
     return any(
@@ -176,6 +206,8 @@ def plain(options: Mapping[str, Any], *, keep: bool) -> dict[str, Any]:
     for name, value in options.items():
         if isinstance(value, Mapping):
             found[name] = plain(value, keep=keep)  # pyright: ignore[reportUnknownArgumentType]
+        elif name in _OBJECTS and not keep:
+            continue
         elif isinstance(value, Secret):
             if keep:
                 found[name] = value if isinstance(value, Absent) else str.__str__(value)

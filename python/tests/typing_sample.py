@@ -110,6 +110,8 @@ def blocking(client: Client) -> None:
     assert_type(client.delete("s3://b/k", version_id="v"), DeleteResult)
     assert_type(client.delete_many(["s3://b/k", ("s3://b/k", "v")]), list[DeleteFailure])
     assert_type(client.copy("s3://b/k", "s3://b/l", source_if_match="e", acl="private"), CopyResult)
+    client.copy("s3://b/k", "s3://b/l", metadata_directive="COPY", source_if_none_match="e")
+    client.put("s3://b/k", b"", object_lock_mode="GOVERNANCE", object_lock_legal_hold=True)
     assert_type(client.presign("s3://b/k", method="PUT", expires_in=60.0), str)
     assert_type(client.list_buckets(prefix="p"), list[BucketInfo])
     client.create_bucket("b")

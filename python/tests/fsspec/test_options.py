@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import multiprocessing
+import operator
 import pickle
 import subprocess
 import sys
+import uuid
 from typing import Any
 
 import fsspec
@@ -233,13 +235,20 @@ def test_pools_of_processes_get_an_answer(origin: servers.Server, start: str) ->
         endpoint_url=origin.endpoint,
         client_kwargs={"region_name": servers.REGION},
     )
+    bucket = f"b-{uuid.uuid4().hex[:16]}"
+    fs.mkdir(bucket)
+    fs.pipe_file(f"{bucket}/k", b"body")
     with multiprocessing.get_context(start).Pool(1) as pool:
-        asked = pool.apply_async(fs.exists, ("nothing-there/k",))
-        if start == "fork":
-            assert asked.get(60) is False
-        else:
-            with pytest.raises(ConfigError, match="pickle_secrets=True"):
-                asked.get(60)
+        for asked in (
+            pool.apply_async(fs.cat_file, (f"{bucket}/k",)),
+            pool.apply_async(operator.methodcaller("read"), (fs.open(f"{bucket}/k"),)),
+        ):
+            if start == "fork":
+                assert asked.get(60) == b"body"
+            else:
+                with pytest.raises(ConfigError, match="pickle_secrets=True"):
+                    asked.get(60)
+    fs.rm(bucket, recursive=True)
 
 
 def test_without_a_secret_a_file_system_is_handed_on_as_it_is() -> None:

@@ -353,6 +353,17 @@ def test_archives_and_fsspecs_own_chains(
     assert s3.cat_file(f"{bucket}/w") == data
 
 
+def test_a_key_that_looks_like_a_chain_is_named_with_the_way_to_open_it(
+    bucket: str, options: dict[str, Any], s3: S3FileSystem
+) -> None:
+    """fsspec itself reads the URL so, before it asks us."""
+    with pytest.raises(wirespeed.ConfigError, match=r"fs\.open\(path\)"):
+        fsspec.open(f"s3://{bucket}/a::b", "wb", **options).open()
+    with s3.open(f"s3://{bucket}/a::b", "wb") as file:
+        file.write(b"x")
+    assert s3.find(bucket) == [f"{bucket}/a::b"]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_any_key_is_one_key_to_every_library(
     bucket: str, options: dict[str, Any], s3: S3FileSystem, frame: Any, name: str

@@ -25,7 +25,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterable
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from fsspec.asyn import AsyncFileSystem, get_loop
 from fsspec.json import FilesystemJSONEncoder
@@ -102,8 +102,6 @@ class Core(AsyncFileSystem):
         max_paths: int | None = None,
         **given: Any,
     ) -> None:
-        if self._cached:
-            return
         if "fo" in given:
             raise ConfigError(
                 "fsspec reads '::' in a URL as a chain of file systems, and this one takes no "
@@ -111,6 +109,8 @@ class Core(AsyncFileSystem):
                 "system, such as fs.open(path); in place of the ARN of a multi-region access point "
                 "or of a bucket, name the access point of one region or the bucket"
             )
+        if self._cached:
+            return
         self.options = option_names.parse(given)
         # As if asynchronous: the base class would start fsspec's IO thread at once.
         super().__init__(
@@ -125,8 +125,8 @@ class Core(AsyncFileSystem):
         self.asynchronous = option_names.flag("asynchronous", asynchronous)
         self._loop_given = loop
         self.version_aware = self.options.version_aware
-        self.client = (
-            cast("Client", ClientWithoutSecret())
+        self.client: Client = (
+            ClientWithoutSecret()  # pyright: ignore[reportAttributeAccessIssue]
             if any_absent(given)
             else Client(**self.options.client)
         )

@@ -62,31 +62,35 @@ impl Verbs {
     ) -> PyResult<Py<PyAny>> {
         let source = Location::object(source, None)?;
         let target = Location::object(target, None)?;
-        let live = self.live(py)?;
-        let copy = live.engine.copy(source.bucket, source.key, target.bucket, target.key);
-        let copy = match options {
-            Some(options) => take_source_options(copy, options)?,
-            None => copy,
-        };
+        let of_source = options.map(take_source_options).transpose()?.unwrap_or_default();
         let options = WriteOptions::parse(options)?;
         if options.checksum.is_some() {
             return Err(errors::config("a copy has no checksum= of its own: the server keeps or makes one"));
         }
+        let live = self.live(py)?;
         let (counts, watch) = Watch::new(progress);
-        let mut copy = copy.options(options.put).progress(counts);
+        let mut copy = live
+            .engine
+            .copy(source.bucket, source.key, target.bucket, target.key)
+            .options(options.put)
+            .progress(counts);
         if let Some(id) = source_version_id {
             copy = copy.source_version(id);
         }
         if let Some(etag) = source_if_match {
             copy = copy.source_if_match(etag);
         }
+        copy = of_source.into_iter().fold(copy, |copy, apply| apply(copy));
         let finish = |py: Python<'_>, outcome| Ok(Py::new(py, CopyResult::from(outcome))?.into_any());
         Call { future: copy.into_future(), finish, watch }.run(py, &live, self.awaitable)
     }
 }
 
-/// Applies what `options` say of the source and of what comes from it, and takes it out of them.
-fn take_source_options(mut copy: Copy, options: &Bound<'_, PyDict>) -> PyResult<Copy> {
+type Apply = Box<dyn FnOnce(Copy) -> Copy>;
+
+/// Takes out of `options` those that concern the source or what comes from it.
+fn take_source_options(options: &Bound<'_, PyDict>) -> PyResult<Vec<Apply>> {
+    let mut taken: Vec<Apply> = Vec::new();
     for name in [
         "source_if_none_match",
         "source_if_modified_since",
@@ -100,16 +104,34 @@ fn take_source_options(mut copy: Copy, options: &Bound<'_, PyDict>) -> PyResult<
         if value.is_none() {
             continue;
         }
-        copy = match name {
-            "source_if_none_match" => copy.source_if_none_match(value.extract::<String>()?),
-            "source_if_modified_since" => copy.source_if_modified_since(options::time(name, &value)?),
-            "source_if_unmodified_since" => copy.source_if_unmodified_since(options::time(name, &value)?),
-            "source_sse_customer_key" => copy.source_sse_customer_key(options::customer_key(&value)?),
-            "metadata_directive" => copy.metadata_directive(directive(name, &value)?),
-            _ => copy.tagging_directive(directive(name, &value)?),
-        };
+        taken.push(match name {
+            "source_if_none_match" => {
+                let etag: String = value.extract()?;
+                Box::new(|copy: Copy| copy.source_if_none_match(etag))
+            }
+            "source_if_modified_since" => {
+                let time = options::time(name, &value)?;
+                Box::new(move |copy: Copy| copy.source_if_modified_since(time))
+            }
+            "source_if_unmodified_since" => {
+                let time = options::time(name, &value)?;
+                Box::new(move |copy: Copy| copy.source_if_unmodified_since(time))
+            }
+            "source_sse_customer_key" => {
+                let key = options::customer_key(&value)?;
+                Box::new(|copy: Copy| copy.source_sse_customer_key(key))
+            }
+            "metadata_directive" => {
+                let directive = directive(name, &value)?;
+                Box::new(move |copy: Copy| copy.metadata_directive(directive))
+            }
+            _ => {
+                let directive = directive(name, &value)?;
+                Box::new(move |copy: Copy| copy.tagging_directive(directive))
+            }
+        });
     }
-    Ok(copy)
+    Ok(taken)
 }
 
 fn directive(name: &str, value: &Bound<'_, PyAny>) -> PyResult<CopyDirective> {

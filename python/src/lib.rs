@@ -41,6 +41,7 @@ mod presign;
 mod progress;
 mod put;
 mod put_many;
+mod raw;
 mod runtime;
 mod stream;
 mod tree;
@@ -75,6 +76,8 @@ mod _wirespeed {
     use crate::page::{ListedObject, Page};
     #[pymodule_export]
     use crate::progress::Snapshot;
+    #[pymodule_export]
+    use crate::raw::RawAnswer;
     #[pymodule_export]
     use crate::stream::{AsyncStream, Stream};
     #[pymodule_export]

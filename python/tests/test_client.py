@@ -40,6 +40,7 @@ VERBS = {
     "put",
     "put_file",
     "put_many",
+    "raw",
     "stream",
     "upload",
     "writer",

@@ -38,6 +38,7 @@ from ._wirespeed import (
     Page,
     Progress,
     PutResult,
+    RawAnswer,
     Stream,
     Transferred,
     Writer,
@@ -93,6 +94,7 @@ __all__ = [
     "Progress",
     "ProtocolError",
     "PutResult",
+    "RawAnswer",
     "ServerError",
     "Stream",
     "ThrottledError",
@@ -126,6 +128,7 @@ _VERBS = frozenset(
         "put",
         "put_file",
         "put_many",
+        "raw",
         "stream",
         "upload",
         "writer",
@@ -154,6 +157,7 @@ if TYPE_CHECKING:
     put = _typed.put
     put_file = _typed.put_file
     put_many = _typed.put_many
+    raw = _typed.raw
     stream = _typed.stream
     upload = _typed.upload
     writer = _typed.writer

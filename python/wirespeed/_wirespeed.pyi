@@ -313,6 +313,19 @@ class Transferred:
         """Their bytes."""
 
 @final
+class RawAnswer:
+    """The answer to `Client.raw`: a success, whatever its body says."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status, 200 to 299."""
+    @property
+    def headers(self) -> dict[str, str]:
+        """By their names in lower case."""
+    @property
+    def body(self) -> bytes: ...
+
+@final
 class BucketInfo:
     @property
     def name(self) -> str: ...
@@ -990,6 +1003,16 @@ class Client:
     def list_buckets(self, *, prefix: str | None = None) -> builtins.list[BucketInfo]: ...
     def create_bucket(self, bucket: str) -> None: ...
     def delete_bucket(self, bucket: str) -> None: ...
+    def raw(
+        self,
+        method: Literal["GET", "HEAD", "PUT", "POST", "DELETE"],
+        bucket: str = "",
+        key: str = "",
+        *,
+        query: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+        body: BufferLike | None = None,
+    ) -> RawAnswer: ...
     # verbs: end
 
 class AsyncClient:
@@ -1418,4 +1441,14 @@ class AsyncClient:
     ) -> Awaitable[builtins.list[BucketInfo]]: ...
     def create_bucket(self, bucket: str) -> Awaitable[None]: ...
     def delete_bucket(self, bucket: str) -> Awaitable[None]: ...
+    def raw(
+        self,
+        method: Literal["GET", "HEAD", "PUT", "POST", "DELETE"],
+        bucket: str = "",
+        key: str = "",
+        *,
+        query: dict[str, str] | None = None,
+        headers: dict[str, str] | None = None,
+        body: BufferLike | None = None,
+    ) -> Awaitable[RawAnswer]: ...
     # verbs: end

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     put = _typed.put
     put_file = _typed.put_file
     put_many = _typed.put_many
+    raw = _typed.raw
     stream = _typed.stream
     upload = _typed.upload
     writer = _typed.writer

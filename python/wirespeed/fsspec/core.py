@@ -90,6 +90,7 @@ class Core(AsyncFileSystem):
 
     protocol = "wirespeed"
     root_marker = ""
+    _drops_unknown = False
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class Core(AsyncFileSystem):
             )
         if self._cached:
             return
-        self.options = option_names.parse(given)
+        self.options = option_names.parse(given, drops_unknown=self._drops_unknown)
         # As if asynchronous: the base class would start fsspec's IO thread at once.
         super().__init__(
             asynchronous=True,

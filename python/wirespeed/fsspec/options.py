@@ -9,14 +9,18 @@ default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import parse_qsl
 
 from ..errors import ConfigError
+from .operations import s3_parameters
 from .secrets import any_secret, refuse
+
+logger = logging.getLogger("wirespeed.fsspec")
 
 # Accepted and left alone: the engine sees to it by itself.
 IGNORED = frozenset(
@@ -155,6 +159,8 @@ _DESCRIBES = (
 _DESCRIBING = frozenset({*_DESCRIBES, *(_WRITE[name] for name in _DESCRIBES)})
 # Of no meaning beside the others: the engine sends what goes with a customer's key itself.
 _BESIDE = frozenset({"SSECustomerAlgorithm", "SSECustomerKeyMD5", "ContentLength"})
+# Of aiobotocore's sessions, which s3fs hands on to them.
+_OF_SESSIONS = frozenset({"event_hooks", "include_builtin_handlers", "loader", "session_vars"})
 # s3fs's methods take these, each for how it cuts its own transfers.
 _CUTTING = frozenset({"chunksize", "max_concurrency", "batch_size"})
 
@@ -174,6 +180,8 @@ class Options:
     explicit_secret: bool = False
     """Whether a secret stands among the options, and not in the environment or a profile."""
     pickle_secrets: bool = False
+    drops_unknown: bool = False
+    """Ignore keywords that S3 does not have, as s3fs does, instead of raising."""
 
     def __getstate__(self) -> dict[str, Any]:
         if self.explicit_secret and not self.pickle_secrets:
@@ -203,6 +211,20 @@ class Options:
         found = self.reading({})
         return {k: found[k] for k in ("request_payer", "expected_bucket_owner") if k in found}
 
+    def unknown(self, name: str, known: Iterable[str]) -> None:
+        """Raises for a keyword that an operation does not have, or logs that it is ignored. What S3
+        has and this package does not send is never ignored.
+
+        Raises:
+            TypeError: the keyword is not ignored.
+        """
+        if self.drops_unknown and name not in s3_parameters():
+            _dropped(name, known)
+            return
+        raise TypeError(
+            f"{name!r} is no option of this operation; known are " + ", ".join(sorted(known))
+        )
+
     def _request(
         self,
         given: Mapping[str, Any],
@@ -222,10 +244,7 @@ class Options:
                 if value is not None:
                     found["request_payer"] = flag(name, value)
             elif name not in _BESIDE and name not in _CUTTING:
-                raise TypeError(
-                    f"{name!r} is no option of this operation; known are "
-                    + ", ".join(sorted(names))
-                )
+                self.unknown(name, names)
         return {name: _translated(name, value) for name, value in found.items() if _given(value)}
 
 
@@ -259,8 +278,23 @@ def flag(name: str, value: Any) -> bool:
     raise ConfigError(f"{name} is a switch: True or False, not {value!r}")
 
 
-def parse(given: Mapping[str, Any]) -> Options:
+_warned: set[str] = set()
+
+
+def _dropped(name: str, known: Iterable[str]) -> None:
+    """Logs, once for each name, that a keyword is ignored."""
+    if name in _warned:
+        return
+    _warned.add(name)
+    near = get_close_matches(name, [*known, *IGNORED], 1, cutoff=0.5)
+    hint = f"; the nearest option is {near[0]!r}" if near else ""
+    logger.warning("the keyword %r is ignored: S3 has no such parameter%s", name, hint)
+
+
+def parse(given: Mapping[str, Any], *, drops_unknown: bool = False) -> Options:
     """Reads the options of a file system.
+
+    With ``drops_unknown``, keywords that S3 does not have are ignored with one warning each.
 
     Raises:
         ConfigError: an option is not known, or says what can't be done here.
@@ -290,25 +324,26 @@ def parse(given: Mapping[str, Any]) -> Options:
             client[name] = _setting(name, value)
     if not use_ssl and not str(client.get("endpoint_url", "")).startswith("http://"):
         raise ConfigError("use_ssl=False needs an endpoint_url that begins with http://")
-    if rest.pop("session", None) is not None:
-        raise ConfigError(
-            "session is of no use here: botocore is not what signs. Give key, secret and token, or "
-            "profile, or nothing where AWS's own variables and files say who signs"
-        )
+    from_session = _session(rest.pop("session", None), client)
     if flag("local_expiry_check", rest.pop("local_expiry_check", False)):
         raise ConfigError("local_expiry_check is not supported: the server compares versions")
     pickle_secrets = flag("pickle_secrets", rest.pop("pickle_secrets", False))
     block_size = rest.pop("default_block_size", None)
     options = Options(
         client=client | ({"pickle_secrets": True} if pickle_secrets else {}),
-        extra=_mapping("s3_additional_kwargs", rest.pop("s3_additional_kwargs", None)),
+        extra=_additional(rest.pop("s3_additional_kwargs", None)),
         requester_pays=flag("requester_pays", rest.pop("requester_pays", False)),
         version_aware=flag("version_aware", rest.pop("version_aware", False)),
         default_block_size=None if block_size is None else int(block_size),
         default_cache_type=str(rest.pop("default_cache_type", None) or "wirespeed"),
-        explicit_secret=any_secret(given),
+        explicit_secret=from_session or any_secret(given),
         pickle_secrets=pickle_secrets,
+        drops_unknown=drops_unknown,
     )
+    if drops_unknown:
+        for name in _OF_SESSIONS & rest.keys():
+            rest.pop(name)
+            _dropped(name, SETTINGS)
     if rest:
         raise ConfigError(_unknown(sorted(map(str, rest))))
     unknown = [
@@ -316,9 +351,50 @@ def parse(given: Mapping[str, Any]) -> Options:
         for name in options.extra
         if name not in {*_READ, *_WRITE, *_READ.values(), *_WRITE.values(), *_BESIDE}
     ]
+    for name in list(unknown):
+        if drops_unknown and name not in s3_parameters():
+            _dropped(name, [*_READ, *_WRITE])
+            unknown.remove(name)
     if unknown:
         raise ConfigError(f"not known in s3_additional_kwargs: {', '.join(sorted(unknown))}")
     return options
+
+
+def _additional(value: Any) -> dict[str, Any]:
+    """``s3_additional_kwargs``, which may be s3fs's ``SSEParams``."""
+    return _mapping("s3_additional_kwargs", value.to_kwargs() if hasattr(value, "to_kwargs") else value)
+
+
+def _session(session: Any, client: dict[str, Any]) -> bool:
+    """Takes profile, region and credentials out of a session of botocore, boto3 or aiobotocore;
+    returns whether it held a secret. What the options say by name wins.
+
+    Raises:
+        ConfigError: the session's credentials expire, and only botocore could renew them.
+    """
+    if session is None:
+        return False
+    session = getattr(session, "_session", session)  # boto3's wraps botocore's
+    profile = getattr(session, "profile", None)
+    if profile:
+        client.setdefault("profile", profile)
+    ask = getattr(session, "get_config_variable", None)
+    region = ask("region") if ask is not None else None
+    if region:
+        client.setdefault("region", region)
+    credentials = getattr(session, "_credentials", None)
+    if credentials is None:
+        return False
+    if hasattr(credentials, "refresh_needed"):
+        raise ConfigError(
+            "the credentials of this session expire, and only botocore can renew them: give profile, "
+            "or key, secret and token, or nothing where AWS's variables and files have them"
+        )
+    client.setdefault("access_key_id", credentials.access_key)
+    client.setdefault("secret_access_key", credentials.secret_key)
+    if credentials.token:
+        client.setdefault("session_token", credentials.token)
+    return True
 
 
 def _unknown(names: list[str]) -> str:

@@ -19,9 +19,7 @@ import botocore
 import botocore.session
 from botocore import xform_name
 
-TARGET = (
-    Path(__file__).resolve().parent.parent / "python/wirespeed/fsspec/s3_operations.json"
-)
+TARGET = Path(__file__).resolve().parent.parent / "python/wirespeed/fsspec/s3_operations.json"
 # Their answers are streams of events, or they belong to other kinds of endpoints.
 LEFT_OUT = {
     "CreateSession",

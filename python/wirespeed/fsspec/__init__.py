@@ -27,9 +27,10 @@ from fsspec.registry import (
 
 from .arrow import arrow_filesystem, scan_polars
 from .file import FileExpired, S3File
-from .filesystem import S3FileSystem, WirespeedFileSystem
+from .filesystem import WirespeedFileSystem
 from .objects import DeletionError
 from .reading import ReadFile
+from .s3 import S3FileSystem, S3Map
 from .writing import WriteFile
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "ReadFile",
     "S3File",
     "S3FileSystem",
+    "S3Map",
     "WirespeedFileSystem",
     "WriteFile",
     "arrow_filesystem",

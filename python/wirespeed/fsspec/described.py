@@ -79,7 +79,9 @@ class Described(Uploads):
         else:
             many = [self._named(place)] if place.key else []
         given = self._beside("put_object_acl", kwargs, {"ACL": acl})
-        raise_first((yield from self._plan_operations("put_object_acl", [given | one for one in many])))
+        raise_first(
+            (yield from self._plan_operations("put_object_acl", [given | one for one in many]))
+        )
         if not place.key:
             parameters = self._beside("put_bucket_acl", kwargs, {"ACL": acl})
             yield from self._plan_operation("put_bucket_acl", parameters | {"Bucket": place.bucket})

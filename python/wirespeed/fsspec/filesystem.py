@@ -17,11 +17,11 @@ from fsspec.compression import compr
 from fsspec.core import get_compression
 
 from .core import Place, said_version
+from .described import Described
 from .info import Info
 from .reading import ReadFile
 from .steps import Plan, made, run, run_async
 from .streaming import AsyncReadFile, AsyncWriteFile
-from .transfers import Transfers
 from .writing import CompressedFile, TextFile, WriteFile
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _kept(details: Info) -> dict[str, Any]:
     return kept
 
 
-class WirespeedFileSystem(Transfers):
+class WirespeedFileSystem(Described):
     """S3 as a file system, for all that takes fsspec's: pandas, pyarrow, dask, zarr, xarray,
     polars, Hugging Face datasets.
 
@@ -94,6 +94,10 @@ class WirespeedFileSystem(Transfers):
             raise ValueError(f"size is a number of bytes, not {size}")
         return place, details, self.options.reading(how)
 
+    def _read_ahead(self) -> int | None:
+        """The most to read ahead of a file whose ``block_size`` is not given."""
+        return self.options.default_block_size
+
     def _open(
         self,
         path: str,
@@ -107,7 +111,7 @@ class WirespeedFileSystem(Transfers):
         **kwargs: Any,
     ) -> Any:
         kwargs = {name: value for name, value in kwargs.items() if name not in _IGNORED}
-        block_size = block_size or self.options.default_block_size
+        block_size = block_size or self._read_ahead()
         if mode == "rb":
             size = None if size is None else int(size)
             plan = self._plan_open(path, version_id, size, kwargs)
@@ -232,9 +236,3 @@ class WirespeedFileSystem(Transfers):
         options = self.options.writing(kwargs)
         writer = await made(self.client.aio.writer(place.key, bucket=place.bucket, **options))
         return AsyncWriteFile(self, place, mode, writer)
-
-
-class S3FileSystem(WirespeedFileSystem):
-    """The same under the schemes ``s3`` and ``s3a``; what `take_over_s3` registers."""
-
-    protocol = ("s3", "s3a")

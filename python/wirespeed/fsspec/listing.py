@@ -24,7 +24,7 @@ from fsspec.spec import AbstractFileSystem
 from fsspec.utils import glob_translate, tokenize
 
 from . import info as describe
-from .core import Core, Place, said_version
+from .core import Core, Place, each_path, said_version
 from .info import Info
 from .steps import Call, Plan, Together, both
 
@@ -430,7 +430,7 @@ class Listing(Core):
         maxdepth: int | None = None,
         withdirs: bool = False,
         detail: bool = False,
-        prefix: str = "",
+        prefix: str | None = "",
         **kwargs: Any,
     ) -> Plan[Any]:
         """All objects below a path, sorted; the object itself where the path is one.
@@ -440,7 +440,7 @@ class Listing(Core):
         the server.
         """
         path = self._strip_protocol(path)
-        found = yield from self._plan_find_entries(path, maxdepth, withdirs, prefix, detail)
+        found = yield from self._plan_find_entries(path, maxdepth, withdirs, prefix or "", detail)
         return found if detail else list(found)
 
     find, _find = both(_plan_find)
@@ -525,7 +525,7 @@ class Listing(Core):
         """
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
-        given = [self._strip_protocol(one) for one in (path if isinstance(path, list) else [path])]
+        given = [self._strip_protocol(one) for one in each_path(path)]
         out: dict[str, Info | None] = {}
         for one in given:
             if not assume_literal and self._has_magic(one):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConflictError, PreconditionError, WirespeedError
 from .buckets import Buckets
-from .core import Place, said_version
+from .core import Place, each_path, is_one_path, said_version
 from .info import Info, of_written
 from .steps import Call, Plan, Together, both
 
@@ -186,11 +186,7 @@ class Objects(Buckets):
         out = yield from self._plan_ranges(wanted, None, kwargs)
         if on_error == "raise":
             raise_first(out)
-        if (
-            len(paths) == 1
-            and not isinstance(path, list)
-            and paths[0] == self._strip_protocol(path)
-        ):
+        if len(paths) == 1 and is_one_path(path) and paths[0] == self._strip_protocol(path):
             return out[0]
         return {
             name: one
@@ -302,11 +298,11 @@ class Objects(Buckets):
         found: dict[Place, None] = {}
         buckets: list[str] = []
         trees: list[str] = []
-        for one in path if isinstance(path, list) else [path]:
+        for one in each_path(path):
             stripped = self._strip_protocol(one)
             if not stripped or has_magic(self._place(stripped).bucket):
                 raise ValueError("deleting many buckets is not supported: name one")
-        for one in path if isinstance(path, list) else [path]:
+        for one in each_path(path):
             stripped = self._strip_protocol(one)
             if self._has_magic(stripped):
                 expanded = yield from self._plan_expand(stripped, False)

@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from email.utils import format_datetime, parsedate_to_datetime
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from urllib.parse import parse_qsl, quote, unquote_plus
 from xml.etree import ElementTree as ET
 
@@ -83,7 +83,7 @@ def s3_parameters() -> frozenset[str]:
 
 
 def _operation(name: str) -> dict[str, Any]:
-    known = _described()["operations"]
+    known: dict[str, Any] = _described()["operations"]
     if name in known:
         return known[name]
     if name in _INSTEAD:
@@ -132,9 +132,8 @@ def request(name: str, given: Mapping[str, Any]) -> Request:
             query[wire] = _text(kind, value, in_header=False)
         elif place == "m":
             headers |= {f"{wire}{one}".lower(): str(text) for one, text in value.items()}
-        elif place == "h":
-            if wire.lower() not in _SENT_ANYWAY:
-                headers[wire.lower()] = _text(kind, value, in_header=True)
+        elif place == "h" and wire.lower() not in _SENT_ANYWAY:
+            headers[wire.lower()] = _text(kind, value, in_header=True)
     if operation.get("checksum") and "content-md5" not in headers:
         headers["content-md5"] = _md5(body)
     if operation["path"] and not where["Bucket"]:
@@ -163,6 +162,7 @@ def _completed(name: str, known: Mapping[str, Any], given: Mapping[str, Any]) ->
 
 def _copy_source(source: Any) -> str:
     if isinstance(source, Mapping):
+        source = cast(Mapping[str, Any], source)
         text = quote(f"{source['Bucket']}/{source['Key']}", safe="/~")
         version = source.get("VersionId")
     else:
@@ -190,7 +190,7 @@ def _fill(node: ET.Element, kind: str, value: Any) -> None:
     members = _described()["shapes"][kind]
     if not isinstance(value, Mapping):
         raise TypeError(f"{node.tag} must be a mapping, not {type(value).__name__}")
-    for name, one in value.items():  # pyright: ignore[reportUnknownVariableType]
+    for name, one in cast(Mapping[str, Any], value).items():
         if name not in members:
             raise TypeError(f"{node.tag} has no member {name!r}; known are {', '.join(members)}")
         if one is not None:
@@ -228,7 +228,7 @@ def _text(kind: str, value: Any, *, in_header: bool) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return ",".join(map(str, cast(list[Any], value)))
     return str(value)
 
 
@@ -257,9 +257,7 @@ def result(name: str, answer: RawAnswer) -> dict[str, Any]:
         if place == "m":
             prefix = wire.lower()
             out[member] = {
-                one[len(prefix) :]: text
-                for one, text in headers.items()
-                if one.startswith(prefix)
+                one[len(prefix) :]: text for one, text in headers.items() if one.startswith(prefix)
             }
         elif place == "h" and wire.lower() in headers:
             out[member] = _value(kind, headers[wire.lower()])
@@ -343,7 +341,8 @@ def _value(kind: str, text: str) -> Any:
 
 def _decoded(value: Any, name: str = "") -> Any:
     if isinstance(value, dict):
-        return {one: _decoded(inside, one) for one, inside in value.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        named = cast(dict[str, Any], value)
+        return {one: _decoded(inside, one) for one, inside in named.items()}
     if isinstance(value, list):
-        return [_decoded(one) for one in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_decoded(one) for one in cast(list[Any], value)]
     return unquote_plus(value) if name in _ENCODED and isinstance(value, str) else value

@@ -362,7 +362,9 @@ def parse(given: Mapping[str, Any], *, drops_unknown: bool = False) -> Options:
 
 def _additional(value: Any) -> dict[str, Any]:
     """``s3_additional_kwargs``, which may be s3fs's ``SSEParams``."""
-    return _mapping("s3_additional_kwargs", value.to_kwargs() if hasattr(value, "to_kwargs") else value)
+    return _mapping(
+        "s3_additional_kwargs", value.to_kwargs() if hasattr(value, "to_kwargs") else value
+    )
 
 
 def _session(session: Any, client: dict[str, Any]) -> bool:
@@ -387,8 +389,8 @@ def _session(session: Any, client: dict[str, Any]) -> bool:
         return False
     if hasattr(credentials, "refresh_needed"):
         raise ConfigError(
-            "the credentials of this session expire, and only botocore can renew them: give profile, "
-            "or key, secret and token, or nothing where AWS's variables and files have them"
+            "the credentials of this session expire, and only botocore can renew them: give "
+            "profile, or key, secret and token, or nothing where AWS's own files have them"
         )
     client.setdefault("access_key_id", credentials.access_key)
     client.setdefault("secret_access_key", credentials.secret_key)

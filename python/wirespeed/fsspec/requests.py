@@ -110,7 +110,9 @@ class Requests(Transfers):
         operation has ended."""
         self.client = Client(**self.options.client)
 
-    async def set_session(self, refresh: bool = False, kwargs: Mapping[str, Any] | None = None) -> S3:
+    async def set_session(
+        self, refresh: bool = False, kwargs: Mapping[str, Any] | None = None
+    ) -> S3:
         """Returns the session, to be closed later with ``await session.close()``. Nothing is sent:
         connections are made when they are needed. ``refresh=True`` reads credentials anew."""
         return self.connect(refresh)

@@ -18,7 +18,7 @@ from typing import Any
 from fsspec.implementations.local import trailing_sep
 from fsspec.utils import other_paths
 
-from .core import Place, said_version
+from .core import Place, is_one_path, paired, said_version
 from .info import Info
 from .objects import Objects, is_directory, raise_first
 from .steps import Call, Plan, Together, both
@@ -44,9 +44,7 @@ class OnServer(Objects):
             options["source_version_id"] = source.version_id
         return Call(lambda client: client.copy(source.uri, target.uri, **options))
 
-    def _plan_cp_file(
-        self, path1: str, path2: str, preserve_etag: bool | None = None, **kwargs: Any
-    ) -> Plan[None]:
+    def _plan_cp_file(self, path1: str, path2: str, **kwargs: Any) -> Plan[None]:
         """Copies an object on the server, to another bucket too; none of its bytes come here."""
         target = self._target(path2)
         try:
@@ -96,10 +94,11 @@ class OnServer(Objects):
         self, path1: Any, path2: Any, recursive: bool, maxdepth: int | None
     ) -> Plan[list[tuple[str, str]]]:
         """What is to be copied where."""
-        if isinstance(path1, list) and isinstance(path2, list):
-            return list(zip(path1, path2, strict=True))
+        pairs = paired(path1, path2)
+        if pairs is not None:
+            return pairs
         expanded = yield from self._plan_expand(path1, recursive, maxdepth)
-        one_given = isinstance(path1, str)
+        one_given = is_one_path(path1)
         sources = list(expanded)
         if one_given and (not recursive or maxdepth is not None):
             sources = []

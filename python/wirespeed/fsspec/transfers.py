@@ -13,8 +13,9 @@ content type that the name of its file suggests, unless ``ContentType`` says ano
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from glob import has_magic
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from fsspec.implementations.local import LocalFileSystem, make_path_posix, trail
 from fsspec.utils import isfilelike, other_paths
 
 from ..errors import ConflictError, PreconditionError
-from .core import Place, said_version
+from .core import Place, is_one_path, paired, said_version
 from .server import OnServer
 from .steps import Call, Plan, StreamTo, both
 
@@ -81,12 +82,13 @@ class Transfers(OnServer):
     ) -> Plan[None]:
         """Downloads what a path, a pattern, a list or, with ``recursive``, a directory stands for.
         One call. ``callback`` is told the files, for a single one the bytes to its branch."""
-        if isinstance(rpath, list) and isinstance(lpath, list):
-            pairs = list(zip(rpath, map(os.fspath, lpath), strict=True))
+        pairs = paired(rpath, lpath)
+        if pairs is not None:
+            pairs = [(source, os.fspath(target)) for source, target in pairs]
         else:
-            if not isinstance(lpath, list):
-                lpath = os.fspath(lpath)
+            lpath = os.fspath(lpath) if is_one_path(lpath) else list(lpath)
             pairs = yield from self._plan_downloads(rpath, lpath, recursive, maxdepth)
+        _refuse_files_as_folders(pairs)
         version_id = said_version(kwargs)
         items: list[tuple[Place, str]] = []
         for source, target in pairs:
@@ -118,9 +120,9 @@ class Transfers(OnServer):
         self, rpath: Any, lpath: Any, recursive: bool, maxdepth: int | None
     ) -> Plan[list[tuple[str, str]]]:
         """What is to be downloaded where; directories with a slash at their end."""
-        one_given = isinstance(rpath, str)
+        one_given = is_one_path(rpath)
         ends_in_slash = one_given and trailing_sep(rpath)
-        rpath = self._strip_protocol(rpath)
+        rpath = self._strip_protocol(rpath) if one_given else list(rpath)
         expanded = yield from self._plan_expand(rpath, recursive, maxdepth)
         sources = list(expanded)
         if one_given and (not recursive or maxdepth is not None):
@@ -196,9 +198,8 @@ class Transfers(OnServer):
         """Uploads what a local path, a pattern, a list or, with ``recursive``, a directory stands
         for. One call. ``callback`` is told the files, for a single one the bytes to its
         branch."""
-        if isinstance(lpath, list) and isinstance(rpath, list):
-            pairs = list(zip(lpath, rpath, strict=True))
-        else:
+        pairs = paired(lpath, rpath)
+        if pairs is None:
             pairs = yield from self._plan_uploads(lpath, rpath, recursive, maxdepth)
         files: list[tuple[str, Place]] = []
         for source, target in pairs:
@@ -237,9 +238,8 @@ class Transfers(OnServer):
     ) -> Plan[list[tuple[str, str]]]:
         """What is to be uploaded where."""
         local = LocalFileSystem()
-        one_given = isinstance(lpath, (str, os.PathLike))
-        if one_given:
-            lpath = make_path_posix(lpath)
+        one_given = is_one_path(lpath)
+        lpath = make_path_posix(lpath) if one_given else list(lpath)
         sources = local.expand_path(lpath, recursive=recursive, maxdepth=maxdepth)
         if one_given and (not recursive or maxdepth is not None):
             sources = [one for one in sources if not (trailing_sep(one) or local.isdir(one))]
@@ -263,6 +263,26 @@ def _stay_below(folder: str, targets: list[str]) -> None:
     for target in targets:
         if os.path.commonpath([root, os.path.abspath(target)]) != root:
             raise ValueError(f"{target!r} would be outside {folder!r}: name a file for that key")
+
+
+def _refuse_files_as_folders(pairs: Sequence[tuple[str, str]]) -> None:
+    """Refuses a download in which one key's file would have to be another key's folder, before
+    anything is written."""
+    files = {
+        os.path.normpath(target): source for source, target in pairs if not trailing_sep(source)
+    }
+    seen: set[str] = set()
+    for source, target in pairs:
+        folder = os.path.dirname(os.path.normpath(target))
+        while folder and folder not in seen:
+            seen.add(folder)
+            if folder in files:
+                raise NotADirectoryError(
+                    errno.ENOTDIR,
+                    f"the keys {files[folder]} and {source} cannot both be downloaded: {folder} "
+                    "would be a file and a folder; nothing was downloaded. Get one of them apart",
+                )
+            folder = os.path.dirname(folder) if os.path.dirname(folder) != folder else ""
 
 
 class _Written:

@@ -90,8 +90,8 @@ class Uploads(Requests):
     def _plan_merge(self, path: str, filelist: Sequence[str], **kwargs: Any) -> Plan[None]:
         """Makes one object of others, in the order given, on the server. The sources stay.
 
-        S3 needs at least 5 MiB in every source but the last. Keywords say what the object is written
-        with, as S3 calls them (``ContentType``, ``StorageClass``, ...).
+        S3 needs at least 5 MiB in every source but the last. Keywords describe the new object, as
+        S3 calls them (``ContentType``, ``StorageClass``, ...).
 
         Raises:
             FileNotFoundError: a source is missing; nothing is written.
@@ -142,7 +142,9 @@ class Uploads(Requests):
     ) -> Plan[None]:
         """Writes an object of ranges of others, as one multipart upload; aborts it on an error."""
         if len(pieces) > _PARTS_MOST:
-            raise ValueError(f"{target.uri} would need {len(pieces)} parts; S3 allows {_PARTS_MOST}")
+            raise ValueError(
+                f"{target.uri} would need {len(pieces)} parts; S3 allows {_PARTS_MOST}"
+            )
         where = {"Bucket": target.bucket, "Key": target.key}
         begun = yield from self._plan_operation(
             "create_multipart_upload",
@@ -178,7 +180,35 @@ class Uploads(Requests):
         finally:
             self._forget([target.path])
 
-    def _plan_copy_with_etag(self, source: Place, target: Place, given: Mapping[str, Any]) -> Plan[None]:
+    def _plan_cp_file(
+        self, path1: str, path2: str, preserve_etag: bool | None = None, **kwargs: Any
+    ) -> Plan[None]:
+        """Copies an object on the server, to another bucket too; none of its bytes come here. With
+        ``preserve_etag`` it is copied by the parts that it was uploaded in, so that the copy has
+        the same ETag."""
+        if not preserve_etag:
+            return (yield from super()._plan_cp_file(path1, path2, **kwargs))
+        yield from self._plan_copy_with_etag(self._object(path1), self._target(path2), kwargs)
+
+    cp_file, _cp_file = both(_plan_cp_file)
+
+    def _plan_copies(
+        self, places: Sequence[tuple[Place, Place]], given: Mapping[str, Any]
+    ) -> Plan[list[Any]]:
+        kept = {name: value for name, value in given.items() if name != "preserve_etag"}
+        if not given.get("preserve_etag"):
+            return (yield from super()._plan_copies(places, kept))
+        out: list[Any] = []
+        for source, target in places:
+            try:
+                out.append((yield from self._plan_copy_with_etag(source, target, kept)))
+            except Exception as error:
+                out.append(error)
+        return out
+
+    def _plan_copy_with_etag(
+        self, source: Place, target: Place, given: Mapping[str, Any]
+    ) -> Plan[None]:
         """Copies an object so that its ETag stays: by the parts that it was uploaded in.
 
         Raises:

@@ -999,6 +999,7 @@ class Client:
         expires_in: float = 3600,
         version_id: str | None = None,
         content_type: str | None = None,
+        response: dict[str, str] | None = None,
     ) -> str: ...
     def list_buckets(self, *, prefix: str | None = None) -> builtins.list[BucketInfo]: ...
     def create_bucket(self, bucket: str) -> None: ...
@@ -1435,6 +1436,7 @@ class AsyncClient:
         expires_in: float = 3600,
         version_id: str | None = None,
         content_type: str | None = None,
+        response: dict[str, str] | None = None,
     ) -> Awaitable[str]: ...
     def list_buckets(
         self, *, prefix: str | None = None

@@ -265,18 +265,37 @@ def result(name: str, answer: RawAnswer) -> dict[str, Any]:
     if whole is not None and _member(members[whole])[0] in ("s", "x"):
         text = answer.body
         out[whole] = text.decode() if _member(members[whole])[0] == "s" else text
-    elif answer.body.strip():
+        return out
+    inside = {m: one for m, one in members.items() if _member(one)[2] in ("", "f")}
+    if not inside and not answer.body.lstrip().startswith(b"<"):
+        return out  # what some servers write where S3 writes nothing
+    if answer.body.strip():
         root = _parsed(name, answer.body)
         if name == "get_bucket_location":
             out["LocationConstraint"] = root.text or None
         elif whole is not None:
             out[whole] = _structure(root, _member(members[whole])[0])
         else:
-            inside = {m: one for m, one in members.items() if _member(one)[2] in ("", "f")}
             out |= _members(root, inside)
     if out.get("EncodingType") == "url" and name in _LISTINGS:
         out = _decoded(out)
     return out
+
+
+def needed(name: str, answer: Mapping[str, Any], *path: str) -> Any:
+    """A member of an answer that S3 always sends.
+
+    Raises:
+        ProtocolError: it is missing, so that the status proves nothing.
+    """
+    value: Any = answer
+    for member in path:
+        value = value.get(member) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    if not value:
+        raise ProtocolError(
+            f"{name} was answered without {path[-1]}, which S3 always sends; check the endpoint"
+        )
+    return value  # pyright: ignore[reportUnknownVariableType]
 
 
 def _parsed(name: str, body: bytes) -> ET.Element:

@@ -13,11 +13,13 @@ up to 16 MiB in an answer, but that of ``get_object``, which is streamed.
 from __future__ import annotations
 
 import asyncio
+import errno
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from .. import Client
+from ..errors import ConfigError
 from . import info as describe
 from . import operations
 from .steps import Call, Plan, Together, both, made
@@ -25,6 +27,7 @@ from .transfers import Transfers
 
 # S3's names of what `wirespeed.Client` calls otherwise.
 _ALIASES = {"acl": "ACL", "content_type": "ContentType", "metadata": "Metadata"}
+_NOT_IMPLEMENTED = 501
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 
 
@@ -140,7 +143,10 @@ class Requests(Transfers):
         """One operation with exactly these parameters."""
         if name == "get_object":
             return (yield from self._plan_get_object(dict(parameters)))
-        answer = yield self._asked(name, parameters)
+        try:
+            answer = yield self._asked(name, parameters)
+        except ConfigError as error:
+            raise _not_implemented(error) from error
         return operations.result(name, answer)
 
     _operation = both(_plan_operation)[1]
@@ -153,6 +159,8 @@ class Requests(Transfers):
         out: list[dict[str, Any] | BaseException] = []
         for one in answers:
             try:
+                if isinstance(one, ConfigError):
+                    raise _not_implemented(one) from one
                 out.append(one if isinstance(one, BaseException) else operations.result(name, one))
             except Exception as error:
                 out.append(error)
@@ -219,6 +227,11 @@ class _Opened(Call):
 
     async def wait(self, client: Any) -> Any:
         return await made(self._call(client))
+
+
+def _not_implemented(error: ConfigError) -> Exception:
+    """The error of a server that does not have an operation, as the OSError of s3fs."""
+    return OSError(errno.ENOSYS, str(error)) if error.status == _NOT_IMPLEMENTED else error
 
 
 def _range(text: str) -> tuple[int, int | None]:

@@ -14,6 +14,8 @@ second, keywords that S3 does not have are ignored with one warning each.
 from __future__ import annotations
 
 import itertools
+import mimetypes
+import os
 from typing import Any
 
 from fsspec.callbacks import DEFAULT_CALLBACK
@@ -190,7 +192,11 @@ class S3FileSystem(Constructor):
         mode: str = "overwrite",
         **kwargs: Any,
     ) -> Plan[None]:
-        """Uploads a file; with ``mode="create"`` only where there is no object."""
+        """Uploads a file; with ``mode="create"`` only where there is no object. The content type
+        is guessed from the name of the file, not the key, unless ``ContentType`` is given."""
+        guessed, _ = mimetypes.guess_type(os.fspath(lpath))
+        if guessed is not None and not {"ContentType", "content_type"} & kwargs.keys():
+            kwargs["ContentType"] = guessed
         return (yield from super()._plan_put_file(lpath, rpath, callback, mode, **kwargs))
 
     put_file, _put_file = both(_plan_put_file)

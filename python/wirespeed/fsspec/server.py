@@ -23,6 +23,14 @@ from .info import Info
 from .objects import Objects, is_directory, raise_first
 from .steps import Call, Plan, Together, both
 
+# Headers of the answer to a presigned GET, by S3's names of them.
+_RESPONSE = {
+    "ResponseContentDisposition": "content-disposition",
+    "ResponseContentEncoding": "content-encoding",
+    "ResponseContentLanguage": "content-language",
+    "ResponseCacheControl": "cache-control",
+    "ResponseExpires": "expires",
+}
 # What is written anew where an object's metadata are replaced.
 _DESCRIBES = (
     "ContentType",
@@ -279,6 +287,13 @@ class OnServer(Objects):
             options["version_id"] = place.version_id
         if "ContentType" in kwargs:
             options["content_type"] = kwargs.pop("ContentType")
+        if "ResponseContentType" in kwargs:
+            options["content_type"] = kwargs.pop("ResponseContentType")
+        response = {
+            header: kwargs.pop(name) for name, header in _RESPONSE.items() if name in kwargs
+        }
+        if response:
+            options["response"] = response
         if kwargs:
             raise TypeError(f"not known to url: {', '.join(sorted(kwargs))}")
         return (

@@ -18,6 +18,7 @@ from typing import Any
 from ..errors import WirespeedError
 from .core import Place
 from .objects import raise_first
+from .operations import needed
 from .requests import Requests
 from .steps import Plan, both
 
@@ -150,7 +151,7 @@ class Uploads(Requests):
             "create_multipart_upload",
             self._beside("create_multipart_upload", _without_none(described), where),
         )
-        upload = where | {"UploadId": begun["UploadId"]}
+        upload = where | {"UploadId": needed("create_multipart_upload", begun, "UploadId")}
         try:
             parts = yield from self._plan_operations(
                 "upload_part_copy",
@@ -166,13 +167,17 @@ class Uploads(Requests):
             )
             raise_first(parts)
             numbered = [
-                {"PartNumber": number, "ETag": part["CopyPartResult"]["ETag"]}
+                {
+                    "PartNumber": number,
+                    "ETag": needed("upload_part_copy", part, "CopyPartResult", "ETag"),
+                }
                 for number, part in enumerate(parts, 1)
                 if isinstance(part, dict)
             ]
-            yield from self._plan_operation(
+            done = yield from self._plan_operation(
                 "complete_multipart_upload", upload | {"MultipartUpload": {"Parts": numbered}}
             )
+            needed("complete_multipart_upload", done, "ETag")
         except Exception:
             with contextlib.suppress(WirespeedError):
                 yield from self._plan_operation("abort_multipart_upload", upload)
@@ -221,9 +226,10 @@ class Uploads(Requests):
         if not count:
             where = {"Bucket": target.bucket, "Key": target.key}
             try:
-                yield from self._plan_operation(
+                done = yield from self._plan_operation(
                     "copy_object", self._beside("copy_object", dict(given), copied, where)
                 )
+                needed("copy_object", done, "CopyObjectResult", "ETag")
             finally:
                 self._forget([target.path])
             return

@@ -298,6 +298,8 @@ check-results: .venv/.stamp
 .PHONY: check-types
 check-types: extension
 	$(PYTHON) tools/async_stubs.py --check
+	$(PYTHON) tools/s3_operations.py --check
+	$(PYTHON) tools/s3fs_table.py --check
 	$(VENV)/bin/pyright --project python --pythonpath $(PYTHON)
 	cd python && $(PYTHON) -m mypy.stubtest --allowlist tests/stubtest.txt wirespeed._wirespeed
 

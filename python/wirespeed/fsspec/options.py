@@ -157,6 +157,11 @@ _DESCRIBES = (
 )
 # Where a copy says one of these, the server replaces what the source is described with.
 _DESCRIBING = frozenset({*_DESCRIBES, *(_WRITE[name] for name in _DESCRIBES)})
+# How S3's CopyObject is told to describe anew, and what does it here.
+_DIRECTIVES = {
+    "MetadataDirective": frozenset(_DESCRIBES) - {"Tagging"},
+    "TaggingDirective": frozenset({"Tagging"}),
+}
 # Of no meaning beside the others: the engine sends what goes with a customer's key itself.
 _BESIDE = frozenset({"SSECustomerAlgorithm", "SSECustomerKeyMD5", "ContentLength"})
 # Of aiobotocore's sessions, which s3fs hands on to them.
@@ -204,6 +209,15 @@ class Options:
         """Keywords of a copy, as `writing`. What ``s3_additional_kwargs`` says to describe new
         objects with is left out: a copy is described as its source is."""
         kept = {name: value for name, value in self.extra.items() if name not in _DESCRIBING}
+        given = dict(given)
+        for name, described in _DIRECTIVES.items():
+            directive = given.pop(name, None)
+            replaces = not described.isdisjoint(given)
+            if directive is not None and directive != ("REPLACE" if replaces else "COPY"):
+                raise ValueError(
+                    f"{name}={directive!r}: a copy is described anew where one of "
+                    f"{', '.join(sorted(described))} is given, and as its source otherwise"
+                )
         return self._request(given, _WRITE, kept)
 
     def access(self) -> dict[str, Any]:
@@ -377,12 +391,15 @@ def _session(session: Any, client: dict[str, Any]) -> bool:
     if session is None:
         return False
     session = getattr(session, "_session", session)  # boto3's wraps botocore's
+    if not hasattr(session, "get_config_variable"):
+        raise ConfigError(
+            "session must be one of botocore, boto3 or aiobotocore; or give profile, or key and "
+            "secret"
+        )
     profile = getattr(session, "profile", None)
-    if profile:
+    if profile:  # which has the region too
         client.setdefault("profile", profile)
-    ask = getattr(session, "get_config_variable", None)
-    region = ask("region") if ask is not None else None
-    if region:
+    elif region := session.get_config_variable("region"):
         client.setdefault("region", region)
     credentials = getattr(session, "_credentials", None)
     if credentials is None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import itertools
 import mimetypes
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from fsspec.callbacks import DEFAULT_CALLBACK
@@ -110,7 +111,11 @@ class S3FileSystem(Constructor):
             if listed.version_id not in (None, "", "null"):
                 entry["name"] += f"?versionId={listed.version_id}"
             found[entry["name"]] = entry
-        return found
+        return dict(sorted(found.items()))
+
+    def walk(self, path: Any, maxdepth: int | None = None, **kwargs: Any) -> Iterator[Any]:
+        """As `os.walk`: one listing for each directory that is visited."""
+        return super().walk(path, maxdepth, **kwargs)
 
     def _plan_object_version_info(self, path: str, **kwargs: Any) -> Plan[list[Info]]:
         """All versions of an object, the newest first, with S3's names; ``Key`` is without the

@@ -4,9 +4,9 @@
     /tmp/s3fs/bin/python tools/s3fs_api.py ORIGIN_ENDPOINT MOTO_ENDPOINT
 
 Run it with s3fs's own environment, which the project's cannot hold beside the pinned boto3. The
-first endpoint is a wirespeed-origin with the access key ``AK`` and the secret key ``SK``, the second
-a moto server. Writes ``python/tests/fsspec/s3fs_api.json``, with which `test_s3fs_api` compares
-`wirespeed.fsspec.S3FileSystem`.
+first endpoint is a wirespeed-origin with the access key ``AK`` and the secret key ``SK``, the
+second a moto server. Writes ``python/tests/fsspec/s3fs_api.json``, with which `test_s3fs_api`
+compares `wirespeed.fsspec.S3FileSystem`.
 """
 
 # The path comes first.

@@ -24,7 +24,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fsspec.asyn import AsyncFileSystem, get_loop
@@ -82,34 +82,6 @@ def said_version(given: dict[str, Any], version_id: str | None = None) -> str | 
             raise ValueError(f"two versions are asked for: {version_id!r} and {said!r}")
         version_id = version_id if said is None else said
     return version_id
-
-
-def each_path(path: Any) -> list[Any]:
-    """The paths given: one, or those of a list, a tuple, a set or another collection."""
-    return [path] if is_one_path(path) else list(path)
-
-
-def is_one_path(path: Any) -> bool:
-    """Whether one path is given, and not several."""
-    return isinstance(path, (str, bytes, os.PathLike)) or not isinstance(path, Iterable)
-
-
-def paired(sources: Any, targets: Any) -> list[tuple[Any, Any]] | None:
-    """Each source with its target, where several of both are given; otherwise None.
-
-    Raises:
-        TypeError: one of them is a set, which has no order.
-        ValueError: there are more of one than of the other.
-    """
-    if is_one_path(sources) or is_one_path(targets):
-        return None
-    for several in (sources, targets):
-        if isinstance(several, Set) and not hasattr(several, "mapping"):
-            raise TypeError("a set has no order to pair sources with targets by: give lists")
-    sources, targets = list(sources), list(targets)
-    if len(sources) != len(targets):
-        raise ValueError(f"{len(sources)} sources and {len(targets)} targets: give one for each")
-    return list(zip(sources, targets, strict=True))
 
 
 class Core(AsyncFileSystem):

@@ -24,8 +24,9 @@ from fsspec.spec import AbstractFileSystem
 from fsspec.utils import glob_translate, tokenize
 
 from . import info as describe
-from .core import Core, Place, each_path, said_version
+from .core import Core, Place, said_version
 from .info import Info
+from .path_lists import each_path
 from .steps import Call, Plan, Together, both
 
 _FILE: Info = {"type": "file"}

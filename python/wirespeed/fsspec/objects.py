@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ConflictError, PreconditionError, WirespeedError
 from .buckets import Buckets
-from .core import Place, each_path, is_one_path, said_version
+from .core import Place, said_version
 from .info import Info, of_written
+from .path_lists import each_path, is_one_path
 from .steps import Call, Plan, Together, both
 
 if TYPE_CHECKING:

@@ -18,9 +18,10 @@ from typing import Any
 from fsspec.implementations.local import trailing_sep
 from fsspec.utils import other_paths
 
-from .core import Place, is_one_path, paired, said_version
+from .core import Place, said_version
 from .info import Info
 from .objects import Objects, is_directory, raise_first
+from .path_lists import is_one_path, paired
 from .steps import Call, Plan, Together, both
 
 # Headers of the answer to a presigned GET, by S3's names of them.

@@ -24,7 +24,8 @@ from fsspec.implementations.local import LocalFileSystem, make_path_posix, trail
 from fsspec.utils import isfilelike, other_paths
 
 from ..errors import ConflictError, PreconditionError
-from .core import Place, is_one_path, paired, said_version
+from .core import Place, said_version
+from .path_lists import is_one_path, paired
 from .server import OnServer
 from .steps import Call, Plan, StreamTo, both
 

@@ -21,7 +21,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 import wirespeed.fsspec
-from wirespeed.errors import ConfigError
+from wirespeed.errors import ConfigError, WirespeedError
 from wirespeed.fsspec import S3FileSystem, S3Map, WirespeedFileSystem, give_back_s3, take_over_s3
 from wirespeed.fsspec import options as option_names
 
@@ -537,6 +537,52 @@ def test_sources_too_small_to_merge_are_named(options_of: Any, origin: servers.S
         s3fs.merge("small-merge/all", ["small-merge/a", "small-merge/b"])
     assert s3fs.find("small-merge") == ["small-merge/a", "small-merge/b"]
     assert s3fs.list_multipart_uploads("small-merge") == []
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "action=error-in-body:InternalError,verb=upload-part-copy",
+        "action=error-in-body:InternalError,verb=complete-multipart",
+        "action=error:403:AccessDenied,verb=upload-part-copy,nth=2",
+        "action=malformed-xml,verb=upload-part-copy",
+        "action=malformed-xml,verb=create-multipart",
+    ],
+)
+def test_a_merge_that_fails_leaves_no_object_and_no_parts(
+    options_of: Any, tmp_path: Path, fault: str
+) -> None:
+    with servers.origin(tmp_path, flags=("--fault", fault)) as server:
+        options = options_of(server) | {"max_attempts": 2}
+        s3fs = S3FileSystem(**options, skip_instance_cache=True)
+        s3fs.mkdir("merge")
+        s3fs.pipe({"merge/a": b"a" * (5 << 20), "merge/b": b"b"})
+        with pytest.raises(WirespeedError, match=r"merge|upload_part_copy|complete"):
+            s3fs.merge("merge/all", ["merge/a", "merge/b"])
+        assert s3fs.find("merge") == ["merge/a", "merge/b"]
+        if "create" not in fault:  # whose answer would have had the name of the upload
+            assert s3fs.list_multipart_uploads("merge") == []
+
+
+def test_a_long_list_of_uploads_is_read_to_its_end(options_of: Any, origin: servers.Server) -> None:
+    s3fs = S3FileSystem(**options_of(origin), skip_instance_cache=True)
+    s3fs.mkdir("uploads")
+
+    async def begin() -> None:
+        s3 = s3fs.s3
+        for start in range(0, 1100, 100):
+            many = [
+                s3.create_multipart_upload(Bucket="uploads", Key=f"k{number // 3}")
+                for number in range(start, start + 100)
+            ]
+            await asyncio.gather(*many)
+
+    asyncio.run(begin())
+    found = s3fs.list_multipart_uploads("uploads")
+    assert len({one["UploadId"] for one in found}) == len(found) == 1100
+    s3fs.clear_multipart_uploads("uploads")
+    assert s3fs.list_multipart_uploads("uploads") == []
+    s3fs.rmdir("uploads")
 
 
 def test_a_copy_can_keep_the_etag_of_an_upload_in_parts(s3fs: S3FileSystem, bucket: str) -> None:

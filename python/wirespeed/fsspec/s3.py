@@ -159,17 +159,6 @@ class S3FileSystem(Constructor):
 
     pipe_file, _pipe_file = both(_plan_pipe_file)
 
-    def _plan_touch(
-        self, path: str, truncate: bool = True, data: Any = None, **kwargs: Any
-    ) -> Plan[Any]:
-        """Makes an empty object, or with ``data`` one of these bytes. Returns what `pipe_file`
-        returns."""
-        if not truncate and (yield from self._plan_exists(path, refresh=True)):
-            raise ValueError(f"{path} exists, and S3 cannot set its time without writing it anew")
-        return (yield from self._plan_pipe_file(path, b"" if data is None else data, **kwargs))
-
-    touch, _touch = both(_plan_touch)
-
     def _plan_get_file(
         self,
         rpath: str,

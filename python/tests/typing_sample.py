@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, assert_type
 
 import wirespeed
-from wirespeed import AsyncClient, Buffer, Client, ObjectInfo, Progress, PutResult, WirespeedError
+from wirespeed import (
+    AsyncClient,
+    Buffer,
+    Client,
+    ObjectInfo,
+    Progress,
+    PutResult,
+    RawAnswer,
+    WirespeedError,
+)
 
 if TYPE_CHECKING:
     from wirespeed._wirespeed import (
@@ -114,6 +123,7 @@ def blocking(client: Client) -> None:
     client.put("s3://b/k", b"", object_lock_mode="GOVERNANCE", object_lock_legal_hold=True)
     assert_type(client.presign("s3://b/k", method="PUT", expires_in=60.0), str)
     assert_type(client.list_buckets(prefix="p"), list[BucketInfo])
+    assert_type(client.raw("GET", "b", "k", query={"tagging": ""}), RawAnswer)
     client.create_bucket("b")
     client.delete_bucket("b")
 
@@ -195,6 +205,7 @@ async def awaited(client: AsyncClient) -> None:
     )
     assert_type(await client.presign("s3://b/k", method="PUT", expires_in=60.0), str)
     assert_type(await client.list_buckets(prefix="p"), list[BucketInfo])
+    assert_type((await client.raw("PUT", "b", headers={"x-amz-acl": "private"})).body, bytes)
     await client.create_bucket("b")
     await client.delete_bucket("b")
 

@@ -195,7 +195,7 @@ def test_an_answer_is_what_boto3_returns(name: str, body: bytes, headers: dict[s
     )
     del expected["ResponseMetadata"]
     expected.pop("Metadata", None) if name != "head_object" else None
-    found = operations.result(name, Answer(body, headers=headers))  # type: ignore[arg-type]
+    found = operations.result(name, Answer(body, headers=headers), {})  # type: ignore[arg-type]
     assert found.pop("ResponseMetadata")["HTTPStatusCode"] == 200
     if name == "get_bucket_location":  # boto3 reads it by a handler of its own
         assert found["LocationConstraint"] == ("eu-west-1" if b"eu-west-1" in body else None)
@@ -218,8 +218,8 @@ def test_an_answer_is_what_boto3_returns(name: str, body: bytes, headers: dict[s
     ],
 )
 def test_an_answer_that_is_no_success_is_an_error(name: str, body: bytes, kind: type) -> None:
-    with pytest.raises(kind, match=name):
-        operations.result(name, Answer(body))  # type: ignore[arg-type]
+    with pytest.raises(kind, match=f"{name} s3://b/k"):
+        operations.result(name, Answer(body), {"Bucket": "b", "Key": "k"})  # type: ignore[arg-type]
 
 
 def test_what_s3_does_not_have_is_refused_by_name() -> None:

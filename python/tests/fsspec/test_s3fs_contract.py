@@ -557,7 +557,7 @@ def test_a_merge_that_fails_leaves_no_object_and_no_parts(
         s3fs = S3FileSystem(**options, skip_instance_cache=True)
         s3fs.mkdir("merge")
         s3fs.pipe({"merge/a": b"a" * (5 << 20), "merge/b": b"b"})
-        with pytest.raises(WirespeedError, match=r"merge|upload_part_copy|complete"):
+        with pytest.raises(WirespeedError, match="s3://merge"):
             s3fs.merge("merge/all", ["merge/a", "merge/b"])
         assert s3fs.find("merge") == ["merge/a", "merge/b"]
         if "create" not in fault:  # whose answer would have had the name of the upload

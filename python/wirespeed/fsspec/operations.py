@@ -235,8 +235,8 @@ def _text(kind: str, value: Any, *, in_header: bool) -> str:
 # ---------------------------------------------------------------------- answers
 
 
-def result(name: str, answer: RawAnswer) -> dict[str, Any]:
-    """The answer of an operation as boto3 returns it.
+def result(name: str, answer: RawAnswer, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of an operation with these parameters, as boto3 returns it.
 
     Raises:
         ServerError: the answer is an error in spite of its status.
@@ -270,7 +270,7 @@ def result(name: str, answer: RawAnswer) -> dict[str, Any]:
     if not inside and not answer.body.lstrip().startswith(b"<"):
         return out  # what some servers write where S3 writes nothing
     if answer.body.strip():
-        root = _parsed(name, answer.body)
+        root = _parsed(subject(name, given), answer.body)
         if name == "get_bucket_location":
             out["LocationConstraint"] = root.text or None
         elif whole is not None:
@@ -282,7 +282,12 @@ def result(name: str, answer: RawAnswer) -> dict[str, Any]:
     return out
 
 
-def needed(name: str, answer: Mapping[str, Any], *path: str) -> Any:
+def subject(name: str, given: Mapping[str, Any]) -> str:
+    """The operation and its object, for errors."""
+    return f"{name} s3://{given.get('Bucket', '')}/{given.get('Key', '')}"
+
+
+def needed(what: str, answer: Mapping[str, Any], *path: str) -> Any:
     """A member of an answer that S3 always sends.
 
     Raises:
@@ -293,23 +298,23 @@ def needed(name: str, answer: Mapping[str, Any], *path: str) -> Any:
         value = value.get(member) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     if not value:
         raise ProtocolError(
-            f"{name} was answered without {path[-1]}, which S3 always sends; check the endpoint"
+            f"{what} was answered without {path[-1]}, which S3 always sends; check the endpoint"
         )
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def _parsed(name: str, body: bytes) -> ET.Element:
+def _parsed(what: str, body: bytes) -> ET.Element:
     if b"<!DOCTYPE" in body:
-        raise ProtocolError(f"{name}: the answer has a document type, which S3's never have")
+        raise ProtocolError(f"{what}: the answer has a document type, which S3's never have")
     try:
         root = ET.fromstring(body)
     except ET.ParseError as error:
-        raise ProtocolError(f"{name}: the answer is not XML: {error}") from None
+        raise ProtocolError(f"{what}: the answer is not XML: {error}") from None
     if root.tag.rpartition("}")[2] == "Error":
         found = {one.tag.rpartition("}")[2]: one.text or "" for one in root}
         code = found.get("Code", "")
         message = found.get("Message", "")
-        raise ServerError(f"{name} failed: {code}: {message!r}", operation=name, code=code)
+        raise ServerError(f"{what}: {message!r} ({code!r}, in the body of a success)", code=code)
     return root
 
 

@@ -147,7 +147,7 @@ class Requests(Transfers):
             answer = yield self._asked(name, parameters)
         except ConfigError as error:
             raise _not_implemented(error) from error
-        return operations.result(name, answer)
+        return operations.result(name, answer, parameters)
 
     _operation = both(_plan_operation)[1]
 
@@ -157,11 +157,13 @@ class Requests(Transfers):
         """An operation many times, at once: the answers in order, an exception where one failed."""
         answers = yield Together([self._asked(name, one) for one in many])
         out: list[dict[str, Any] | BaseException] = []
-        for one in answers:
+        for one, parameters in zip(answers, many, strict=True):
             try:
                 if isinstance(one, ConfigError):
                     raise _not_implemented(one) from one
-                out.append(one if isinstance(one, BaseException) else operations.result(name, one))
+                if isinstance(one, BaseException):
+                    raise one
+                out.append(operations.result(name, one, parameters))
             except Exception as error:
                 out.append(error)
         return out

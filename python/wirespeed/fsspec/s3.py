@@ -85,14 +85,15 @@ class S3FileSystem(Constructor):
         ``?versionId=`` in its name; ``max_items`` returns only the first."""
         limit = kwargs.pop("max_items", None)
         if kwargs.pop("versions", False):
-            found = yield from self._plan_find_versions(path, prefix or "")
+            entries = yield from self._plan_find_versions(path, prefix or "")
+            found: Any = entries if detail else list(entries)
         else:
             found = yield from super()._plan_find(
-                path, maxdepth or None, bool(withdirs), True, prefix or "", **kwargs
+                path, maxdepth or None, bool(withdirs), detail, prefix, **kwargs
             )
-        if limit is not None:
-            found = dict(itertools.islice(found.items(), limit))
-        return found if detail else list(found)
+        if limit is None:
+            return found
+        return dict(itertools.islice(found.items(), limit)) if detail else found[:limit]
 
     find, _find = both(_plan_find)
 

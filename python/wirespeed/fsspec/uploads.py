@@ -151,7 +151,9 @@ class Uploads(Requests):
             "create_multipart_upload",
             self._beside("create_multipart_upload", _without_none(described), where),
         )
-        upload = where | {"UploadId": needed("create_multipart_upload", begun, "UploadId")}
+        upload = where | {
+            "UploadId": needed(f"create_multipart_upload {target.uri}", begun, "UploadId")
+        }
         try:
             parts = yield from self._plan_operations(
                 "upload_part_copy",
@@ -169,7 +171,9 @@ class Uploads(Requests):
             numbered = [
                 {
                     "PartNumber": number,
-                    "ETag": needed("upload_part_copy", part, "CopyPartResult", "ETag"),
+                    "ETag": needed(
+                        f"upload_part_copy {target.uri}", part, "CopyPartResult", "ETag"
+                    ),
                 }
                 for number, part in enumerate(parts, 1)
                 if isinstance(part, dict)
@@ -177,7 +181,7 @@ class Uploads(Requests):
             done = yield from self._plan_operation(
                 "complete_multipart_upload", upload | {"MultipartUpload": {"Parts": numbered}}
             )
-            needed("complete_multipart_upload", done, "ETag")
+            needed(f"complete_multipart_upload {target.uri}", done, "ETag")
         except Exception:
             with contextlib.suppress(WirespeedError):
                 yield from self._plan_operation("abort_multipart_upload", upload)
@@ -229,7 +233,7 @@ class Uploads(Requests):
                 done = yield from self._plan_operation(
                     "copy_object", self._beside("copy_object", dict(given), copied, where)
                 )
-                needed("copy_object", done, "CopyObjectResult", "ETag")
+                needed(f"copy_object {target.uri}", done, "CopyObjectResult", "ETag")
             finally:
                 self._forget([target.path])
             return

@@ -18,7 +18,7 @@ from typing import Any
 
 from .core import LISTINGS_EXPIRY_SECONDS
 from .filesystem import WirespeedFileSystem
-from .secrets import plain
+from .secrets import plain, refuse
 from .steps import Plan, both
 
 # The positional arguments of s3fs's constructor, in their order, with its defaults.
@@ -167,6 +167,11 @@ class Constructor(WirespeedFileSystem):
     def storage_options(self, given: dict[str, Any]) -> None:
         WirespeedFileSystem.storage_options.fset(self, {**self._positional, **given})  # pyright: ignore[reportOptionalCall]
         self._positional = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._session is not None and self.options.explicit_secret:
+            refuse()  # a session would be pickled with its credentials
+        return super().__reduce__()
 
     def _said(self, name: str) -> Any:
         given = plain({name: self.storage_options.get(name)}, keep=True)[name]

@@ -111,7 +111,8 @@ class Requests(Transfers):
     def _renew(self) -> None:
         """Puts a new client in the place of the old, whose connections close when its last
         operation has ended."""
-        self.client = Client(**self.options.client)
+        if isinstance(self.client, Client):
+            self.client = Client(**self.options.client)
 
     async def set_session(
         self, refresh: bool = False, kwargs: Mapping[str, Any] | None = None

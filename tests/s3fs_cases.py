@@ -251,9 +251,11 @@ fs.makedirs(b + "/q/r")
 fs.makedir(b + "/x")
 fs.mkdirs(b + "/x")
 fs.rmdir(b)
+fs.rmdir(b + "/dir")
 fs.rmdir(b + "/none")
 fs.rmdir("no-such-bucket-x")
 (fs.rm(b + "/a.csv"), fs.find(b))[1]
+fs.rm(b + "/a.csv")
 (fs.rm([b + "/a.csv", b + "/b.csv"]), fs.find(b))[1]
 (fs.rm((b + "/a.csv", b + "/b.csv")), fs.find(b))[1]
 (fs.rm(b + "/dir", recursive=True), fs.find(b))[1]
@@ -287,6 +289,7 @@ fs.mv(b + "/none", b + "/m")
 (fs.rename(b + "/a.csv", b + "/m"), fs.cat(b + "/m"))[1]
 (fs.move(b + "/a.csv", b + "/m"), fs.cat(b + "/m"))[1]
 (fs.get(b + "/a.csv", t + "/a"), local())[1]
+fs.get(b + "/a.csv", t + "/a")
 (fs.get(b + "/dir", t + "/d", recursive=True), local())[1]
 (fs.get(b + "/dir", t + "/d", recursive=True, maxdepth=1), local())[1]
 (fs.get([b + "/a.csv"], [t + "/q"]), local())[1]
@@ -301,6 +304,7 @@ fs.get_file(b + "/none", t + "/g")
 (fs.download(b + "/a.csv", t + "/g"), local())[1]
 (fs.pipe_file(b + "/dir", b"file"), fs.get(b + "/dir", t + "/d", recursive=True))[1]
 (fs.put(made("u"), b + "/u"), fs.cat(b + "/u"))[1]
+fs.put(made("u"), b + "/u")
 (fs.put_file(made("u.csv"), b + "/u"), fs.info(b + "/u"))[1]
 (fs.put_file(made("u"), b + "/u", chunksize=5 << 20, max_concurrency=2, ContentType="a/b"), fs.info(b + "/u"))[1]
 fs.put_file(made("u"), b + "/a.csv", mode="create")

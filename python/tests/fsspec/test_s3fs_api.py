@@ -142,7 +142,7 @@ def test_the_functions_of_the_module_are_there_or_explained() -> None:
 
 
 def test_each_difference_is_tested() -> None:
-    tests = "\n".join(path.read_text() for path in HERE.glob("test_*.py"))
+    tests = "\n".join(path.read_text() for path in HERE.rglob("test_*.py"))
     for each in DIFFERENCES:
         assert each["differs"], each
         assert each["of"], each

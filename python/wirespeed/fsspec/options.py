@@ -159,8 +159,8 @@ _DESCRIBES = (
 _DESCRIBING = frozenset({*_DESCRIBES, *(_WRITE[name] for name in _DESCRIBES)})
 # How S3's CopyObject is told to describe anew, and what does it here.
 _DIRECTIVES = {
-    "MetadataDirective": frozenset(_DESCRIBES) - {"Tagging"},
-    "TaggingDirective": frozenset({"Tagging"}),
+    "MetadataDirective": _DESCRIBING - {"Tagging", "tags"},
+    "TaggingDirective": frozenset({"Tagging", "tags"}),
 }
 # Of no meaning beside the others: the engine sends what goes with a customer's key itself.
 _BESIDE = frozenset({"SSECustomerAlgorithm", "SSECustomerKeyMD5", "ContentLength"})

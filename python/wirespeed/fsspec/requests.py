@@ -111,7 +111,7 @@ class Requests(Transfers):
     def _renew(self) -> None:
         """Puts a new client in the place of the old, whose connections close when its last
         operation has ended."""
-        if isinstance(self.client, Client):
+        if type(self.client) is Client:
             self.client = Client(**self.options.client)
 
     async def set_session(

@@ -231,9 +231,9 @@ def test_what_s3_does_not_have_is_refused_by_name() -> None:
         operations.request("head_object", {"Bucket": "b", "Key": "k", "Nonsense": 1})
     with pytest.raises(TypeError, match="Key"):
         operations.request("head_object", {"Bucket": "b"})
-    with pytest.raises(TypeError, match="Statuss"):
+    with pytest.raises(TypeError, match="State"):
         operations.request(
-            "put_bucket_versioning", {"Bucket": "b", "VersioningConfiguration": {"Statuss": "x"}}
+            "put_bucket_versioning", {"Bucket": "b", "VersioningConfiguration": {"State": "x"}}
         )
 
 

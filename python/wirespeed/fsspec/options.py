@@ -157,10 +157,14 @@ _DESCRIBES = (
 )
 # Where a copy says one of these, the server replaces what the source is described with.
 _DESCRIBING = frozenset({*_DESCRIBES, *(_WRITE[name] for name in _DESCRIBES)})
-# How S3's CopyObject is told to describe anew, and what does it here.
-_DIRECTIVES = {
-    "MetadataDirective": _DESCRIBING - {"Tagging", "tags"},
-    "TaggingDirective": frozenset({"Tagging", "tags"}),
+_COPY = {
+    **_WRITE,
+    "MetadataDirective": "metadata_directive",
+    "TaggingDirective": "tagging_directive",
+    "CopySourceIfMatch": "source_if_match",
+    "CopySourceIfNoneMatch": "source_if_none_match",
+    "CopySourceIfModifiedSince": "source_if_modified_since",
+    "CopySourceIfUnmodifiedSince": "source_if_unmodified_since",
 }
 # Of no meaning beside the others: the engine sends what goes with a customer's key itself.
 _BESIDE = frozenset({"SSECustomerAlgorithm", "SSECustomerKeyMD5", "ContentLength"})
@@ -209,16 +213,7 @@ class Options:
         """Keywords of a copy, as `writing`. What ``s3_additional_kwargs`` says to describe new
         objects with is left out: a copy is described as its source is."""
         kept = {name: value for name, value in self.extra.items() if name not in _DESCRIBING}
-        given = dict(given)
-        for name, described in _DIRECTIVES.items():
-            directive = given.pop(name, None)
-            replaces = not described.isdisjoint(given)
-            if directive is not None and directive != ("REPLACE" if replaces else "COPY"):
-                raise ValueError(
-                    f"{name}={directive!r}: a copy is described anew where one of "
-                    f"{', '.join(sorted(described))} is given, and as its source otherwise"
-                )
-        return self._request(given, _WRITE, kept)
+        return self._request(given, _COPY, kept)
 
     def access(self) -> dict[str, Any]:
         """Keywords that every verb has: who pays, and who must own the bucket."""

@@ -57,8 +57,8 @@ class Body:
 
 
 class S3:
-    """What s3fs gives as ``fs.s3``, where an aiobotocore client stands: each operation of S3 is a
-    coroutine function, ``await fs.s3.get_bucket_policy(Bucket="b")``."""
+    """The counterpart of the aiobotocore client that s3fs has as ``fs.s3``: each operation of S3 is
+    a coroutine function, ``await fs.s3.get_bucket_policy(Bucket="b")``."""
 
     def __init__(self, fs: Any) -> None:
         self._fs = fs

@@ -502,7 +502,7 @@ class Surroundings:
 
 
 def agrees(expected: Any, found: Any) -> bool:
-    """Whether a result is that of s3fs: entries may say more, and an exception may be narrower."""
+    """Returns whether a result is that of s3fs: entries may say more, and an exception may be narrower."""
     if expected[0] != found[0]:
         return False
     if expected[0] == "raised":

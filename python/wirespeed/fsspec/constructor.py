@@ -1,7 +1,7 @@
-"""How s3fs's file system is made, and the attributes that it shows of that.
+"""The constructor and the attributes of s3fs's file system.
 
-The constructor takes s3fs's arguments in s3fs's order. What was given by position is kept by its
-name, so that pickles and JSON have it too.
+The constructor takes s3fs's arguments in s3fs's order. Arguments given by position are kept by
+their names, so that pickles and JSON have them too.
 """
 
 # fsspec is not typed.
@@ -179,7 +179,7 @@ class Constructor(WirespeedFileSystem):
 
     @property
     def anon(self) -> bool:
-        """Whether requests are not signed."""
+        """True where requests are not signed."""
         return bool(self.options.client.get("anonymous"))
 
     @property
@@ -231,12 +231,12 @@ class Constructor(WirespeedFileSystem):
 
     @property
     def requester_pays(self) -> bool:
-        """Whether this account pays for requests to others' buckets."""
+        """True where this account pays for requests to others' buckets."""
         return self.options.requester_pays
 
     @property
     def req_kw(self) -> dict[str, str]:
-        """What every request carries because of ``requester_pays``."""
+        """The parameters that ``requester_pays`` adds to every request."""
         return {"RequestPayer": "requester"} if self.requester_pays else {}
 
     @property

@@ -89,7 +89,7 @@ class Described(Uploads):
     chmod, _chmod = both(_plan_chmod)
 
     def _plan_is_bucket_versioned(self, bucket: str) -> Plan[bool]:
-        """Whether a bucket keeps versions of what is written from now on."""
+        """Returns whether a bucket keeps versions of objects written from now on."""
         parameters = {"Bucket": self._place(bucket).bucket}
         answer = yield from self._plan_operation("get_bucket_versioning", parameters)
         return answer.get("Status") == "Enabled"

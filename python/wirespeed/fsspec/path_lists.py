@@ -13,7 +13,7 @@ def each_path(path: Any) -> list[Any]:
 
 
 def is_one_path(path: Any) -> bool:
-    """Whether one path is given, and not several."""
+    """Returns whether one path is given, and not several."""
     return isinstance(path, (str, bytes, os.PathLike)) or not isinstance(path, Iterable)
 
 

@@ -53,7 +53,9 @@ class Body:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.close()
+        closed = self._stream.close()
+        if closed is not None:
+            await closed
 
 
 class S3:
@@ -171,7 +173,7 @@ class Requests(Transfers):
 
     def _beside(self, name: str, *given: Mapping[str, Any]) -> dict[str, Any]:
         """Parameters of an operation: ``s3_additional_kwargs`` and who pays, then what a method was
-        given. What the operation does not have is left out."""
+        given. Parameters that the operation does not have are left out."""
         known = operations.parameters(name)
         extra = {_ALIASES.get(one, one): value for one, value in self.options.extra.items()}
         if self.options.requester_pays:

@@ -66,7 +66,7 @@ class S3FileSystem(Constructor):
         version_id: str | None = None,
         **kwargs: Any,
     ) -> Plan[Info]:
-        """What is known of an object, a directory or a bucket. ``bucket`` and ``key`` are ignored,
+        """Describes an object, a directory or a bucket. ``bucket`` and ``key`` are ignored,
         as by s3fs."""
         return (yield from super()._plan_info(path, refresh, version_id, **kwargs))
 

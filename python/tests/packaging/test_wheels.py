@@ -115,7 +115,7 @@ def test_a_wheel_has_the_package_its_types_and_the_licence_and_nothing_else(each
     source = ROOT / "python" / "wirespeed"
     package = {
         f"wirespeed/{path.relative_to(source)}"
-        for suffix in ("*.py", "*.pyi", "py.typed")
+        for suffix in ("*.py", "*.pyi", "*.json", "py.typed")
         for path in source.rglob(suffix)
     }
     got = {name for name in names if ".so" not in name and ".dist-info/" not in name}

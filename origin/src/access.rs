@@ -12,6 +12,7 @@ use s3s::access::{S3Access, S3AccessContext};
 use s3s::auth::{S3Auth, SecretKey};
 use s3s::{S3Result, s3_error};
 
+use crate::document::Verified;
 use crate::model::seeded::draw;
 use crate::protocol::error_called;
 
@@ -115,6 +116,7 @@ impl S3Auth for Keys {
 }
 
 /// What is asked of a request whose signature is right, or that has none.
+#[derive(Clone)]
 pub(crate) struct Access {
     /// Whether requests without a signature are let in. One with a wrong signature never is.
     pub(crate) anonymous: bool,
@@ -132,11 +134,13 @@ impl S3Access for Access {
                 return Err(denied());
             }
         }
-        let Some(credentials) = context.credentials() else {
+        let verified = context.extensions_mut().remove::<Verified>();
+        let access_key = verified.as_ref().map(|verified| &*verified.0);
+        let Some(access_key) = access_key.or_else(|| Some(&*context.credentials()?.access_key)) else {
             return if self.anonymous { Ok(()) } else { Err(denied()) };
         };
         let keys = self.keys.0.read();
-        let Some(key) = keys.get(&credentials.access_key) else { return Err(denied()) };
+        let Some(key) = keys.get(access_key) else { return Err(denied()) };
         if key.expires.is_some_and(|expires| expires < SystemTime::now()) {
             return Err(s3_error!(ExpiredToken, "The provided token has expired."));
         }

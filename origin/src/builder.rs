@@ -14,6 +14,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 
 use crate::access::{Access, Keys};
+use crate::document::{self, Documents};
 use crate::host::Domain;
 use crate::model::claims::Model;
 use crate::model::fault::{Fault, Faults, Schedule};
@@ -245,19 +246,27 @@ impl Builder {
             default_checksum: self.default_checksum,
             checksum_on_covering_range: self.checksum_on_covering_range,
         };
-        let mut s3 = S3ServiceBuilder::new(protocol.clone());
+        let domain = self.domain.as_deref().map(Domain::new);
         // The service checks the clock, which may be wrong on purpose.
         let mut config = S3Config::default();
         config.presigned_url_max_skew_time_secs = u32::MAX;
-        s3.set_config(Arc::new(StaticConfigProvider::new(Arc::new(config))));
-        s3.set_auth(keys.clone());
-        s3.set_access(Access { anonymous: self.anonymous, keys, account: self.account });
+        config.xml_max_body_size = document::LARGEST;
+        let config = Arc::new(StaticConfigProvider::new(Arc::new(config)));
+        let access = Access { anonymous: self.anonymous, keys: keys.clone(), account: self.account };
+        let service = || {
+            let mut s3 = S3ServiceBuilder::new(protocol.clone());
+            s3.set_config(config.clone());
+            s3.set_auth(keys.clone());
+            s3.set_access(access.clone());
+            if let Some(domain) = &domain {
+                s3.set_host(domain.clone());
+            }
+            s3
+        };
+        let mut s3 = service();
+        s3.set_route(Documents { operations: service().build() });
         let tls = self.tls.as_ref().map(|tls| tls.config(self.domain.as_deref())).transpose()?;
         let (tls, ca_pem) = tls.unzip();
-        let domain = self.domain.as_deref().map(Domain::new);
-        if let Some(domain) = &domain {
-            s3.set_host(domain.clone());
-        }
         let counters = Arc::new(Counters::default());
         let faults = Arc::new(Faults::default());
         faults.set(self.faults);

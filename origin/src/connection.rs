@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustls::{HandshakeKind, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -13,6 +13,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::counted::{Counted, Open};
 use crate::model::rate::Rates;
+use crate::patience;
 use crate::service::Service;
 use crate::socket::Socket;
 
@@ -68,7 +69,11 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let io = TokioIo::new(Counted::new(stream, open, service.line.clone()));
-    let connection = http1::Builder::new().max_buf_size(BUFFER).serve_connection(io, service);
+    let connection = http1::Builder::new()
+        .max_buf_size(BUFFER)
+        .timer(TokioTimer::new())
+        .header_read_timeout(patience::LONGEST)
+        .serve_connection(io, service);
     tokio::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

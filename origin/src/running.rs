@@ -25,6 +25,9 @@ use crate::store::bucket::Kind;
 /// How long a stopping server lets answers under way come to their end.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// The most connections at a time. Those beyond wait to be accepted until others end.
+const MOST_CONNECTIONS: usize = 10_000;
+
 /// A server that is serving. Dropping it stops it at once.
 pub struct Running {
     pub(crate) address: SocketAddr,
@@ -168,7 +171,7 @@ impl Accepting {
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
-                accepted = self.listener.accept() => match accepted {
+                accepted = self.listener.accept(), if connections.len() < MOST_CONNECTIONS => match accepted {
                     Ok((stream, peer)) => {
                         let control = self.control || peer.ip().is_loopback();
                         let service = Service { shared: self.shared.clone(), line: Arc::new(Line::default()), control };

@@ -13,6 +13,7 @@ use s3s::dto::Range;
 use s3s::service::S3Service;
 
 use crate::answer::{Answer, Failure, error_answer, text_answer, unsatisfied};
+use crate::document::{self, Carried};
 use crate::express;
 use crate::flight::{Flight, Flying};
 use crate::host::Domain;
@@ -24,6 +25,7 @@ use crate::model::line::Line;
 use crate::model::rate::Rates;
 use crate::model::throttle::Throttle;
 use crate::protocol::Protocol;
+use crate::refusal::refusal;
 use crate::stats::Counters;
 use crate::verb::{Named, Target, Verb, classify};
 
@@ -130,15 +132,24 @@ impl Service {
     /// The same to a request whose time is right.
     pub(crate) async fn timely(&self, verb: Verb, mut request: Request<Incoming>) -> Result<Response<Answer>, Failure> {
         let s3 = &self.shared.s3;
+        // Whoever expects a 100 (Continue) does not send before it: there is nothing to read after a refusal.
+        let expects = request.headers().contains_key(EXPECT);
+        if let Some(refused) = refusal(verb, &request) {
+            if !expects {
+                tokio::spawn(drain(request.into_body()));
+            }
+            return Ok(refused);
+        }
+        if document::is_carried(request.method(), verb, request.headers()) {
+            request.extensions_mut().insert(Carried);
+        }
         express::translate(&mut request, &self.shared.protocol.keys);
         // A Range that is none is no error: HTTP, and S3, answer with the whole.
         let nonsense = |range: &HeaderValue| range.to_str().is_ok_and(|range| Range::parse(range).is_err());
         if request.headers().get(RANGE).is_some_and(nonsense) {
             request.headers_mut().remove(RANGE);
         }
-        let uploads = matches!(verb, Verb::Put | Verb::UploadPart);
-        // Whoever expects a 100 (Continue) does not send before it: there is nothing to read after a refusal.
-        if !uploads || request.headers().contains_key(EXPECT) {
+        if !matches!(*request.method(), Method::PUT | Method::POST) {
             let range = request.headers().get(RANGE).cloned();
             let mut response = s3.call(request.map(s3s::Body::from)).await?;
             if response.status() == StatusCode::RANGE_NOT_SATISFIABLE {
@@ -152,7 +163,7 @@ impl Service {
         let (parts, body) = request.into_parts();
         let (body, rest) = Lingering::new(body);
         let response = s3.call(Request::from_parts(parts, s3s::Body::http_body_unsync(body))).await?;
-        if !response.status().is_success() {
+        if !response.status().is_success() && !expects {
             rest.drain().await;
         }
         Ok(response.map(Answer::S3))

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::model::line::Line;
 use crate::model::rate::Paces;
+use crate::patience::Patience;
 
 /// The most slices of one paced write.
 const SLICES: usize = 64;
@@ -19,11 +20,23 @@ pub(crate) struct Socket {
     stream: TcpStream,
     line: Arc<Line>,
     paces: Option<Box<Paces>>,
+    /// With a client that does not read what it asked for.
+    patience: Patience,
 }
 
 impl Socket {
     pub(crate) fn new(stream: TcpStream, line: Arc<Line>, paces: Option<Paces>) -> Self {
-        Self { stream, line, paces: paces.map(Box::new) }
+        Self { stream, line, paces: paces.map(Box::new), patience: Patience::default() }
+    }
+
+    /// Ends a write that the client has kept waiting for too long.
+    fn patient(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.patience.moved();
+            return written;
+        }
+        ready!(self.patience.poll_expired(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -53,10 +66,15 @@ impl AsyncRead for Socket {
 impl AsyncWrite for Socket {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        let Some(paces) = &mut this.paces else { return Pin::new(&mut this.stream).poll_write(cx, bytes) };
-        let granted = ready!(paces.down.poll_grant(cx, bytes.len()));
-        let written = ready!(Pin::new(&mut this.stream).poll_write(cx, &bytes[..granted]))?;
-        paces.down.sent(written);
+        let granted = match &mut this.paces {
+            Some(paces) => ready!(paces.down.poll_grant(cx, bytes.len())),
+            None => bytes.len(),
+        };
+        let written = Pin::new(&mut this.stream).poll_write(cx, &bytes[..granted]);
+        let written = ready!(this.patient(cx, written))?;
+        if let Some(paces) = &mut this.paces {
+            paces.down.sent(written);
+        }
         Poll::Ready(Ok(written))
     }
 
@@ -66,7 +84,10 @@ impl AsyncWrite for Socket {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = &mut *self;
-        let Some(paces) = &mut this.paces else { return Pin::new(&mut this.stream).poll_write_vectored(cx, slices) };
+        let Some(paces) = &mut this.paces else {
+            let written = Pin::new(&mut this.stream).poll_write_vectored(cx, slices);
+            return this.patient(cx, written);
+        };
         let total = slices.iter().take(SLICES).map(|slice| slice.len()).sum();
         let mut left = ready!(paces.down.poll_grant(cx, total));
         let mut part = [io::IoSlice::new(&[]); SLICES];
@@ -79,8 +100,11 @@ impl AsyncWrite for Socket {
                 break;
             }
         }
-        let written = ready!(Pin::new(&mut this.stream).poll_write_vectored(cx, &part[..count]))?;
-        paces.down.sent(written);
+        let written = Pin::new(&mut this.stream).poll_write_vectored(cx, &part[..count]);
+        let written = ready!(this.patient(cx, written))?;
+        if let Some(paces) = &mut this.paces {
+            paces.down.sent(written);
+        }
         Poll::Ready(Ok(written))
     }
 

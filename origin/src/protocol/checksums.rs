@@ -63,10 +63,14 @@ pub(super) fn announced(headers: &HeaderMap) -> Option<Algorithm> {
 }
 
 /// The checksum that came after the body.
-pub(super) fn trailing(trailers: Option<TrailingHeaders>) -> Option<Checksum> {
-    let trailers = trailers?.take()?;
+pub(crate) fn trailing(trailers: Option<TrailingHeaders>) -> Option<Checksum> {
+    named_in(&trailers?.take()?)
+}
+
+/// The checksum that one of these headers holds.
+pub(crate) fn named_in(headers: &HeaderMap) -> Option<Checksum> {
     HEADERS.into_iter().find_map(|(algorithm, name)| {
-        let value = trailers.get(name)?.to_str().ok()?.trim().to_owned();
+        let value = headers.get(name)?.to_str().ok()?.trim().to_owned();
         Some(Checksum { algorithm, value, composite: false })
     })
 }

@@ -5,7 +5,7 @@
 //! trait below only names which goes where.
 
 mod buckets;
-mod checksums;
+pub(crate) mod checksums;
 mod conditions;
 mod copy;
 mod delete;
@@ -20,6 +20,7 @@ mod tagging;
 mod versions;
 
 pub(crate) use get::RangeIgnored;
+pub(crate) use put::{broken_body, decode_md5};
 pub(crate) use reply::error_called;
 
 use std::sync::Arc;

@@ -103,7 +103,7 @@ impl Protocol {
         }
         if let (Some(promised), Some(computed)) = (&promised, &object.checksum)
             && promised.algorithm == computed.algorithm
-            && promised.value != computed.value
+            && !computed.is_promised_by(&promised.value)
         {
             return Err(s3_error!(
                 BadDigest,

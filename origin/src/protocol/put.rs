@@ -13,13 +13,12 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, TrailingHeaders, s3_error};
 use super::encryption::show_encryption;
 use super::reply::{error_called, etag, head_of, internal, refused};
 use super::{Protocol, checksums, conditions, writable};
+use crate::linger::Paused;
+use crate::refusal::LARGEST_UPLOAD;
 use crate::store::bucket::{Condition, Stored};
 use crate::store::directory::drop_files;
 use crate::store::intake::{Intake, Received};
 use crate::store::object::{Algorithm, Checksum, Head, Object, now};
-
-/// The largest body of one request: 5 GiB, as S3 has it.
-const LARGEST: i64 = 5 << 30;
 
 /// The body of an upload and what was promised of it.
 pub(super) struct Upload {
@@ -116,17 +115,18 @@ impl Protocol {
         signed: bool,
     ) -> S3Result<Received> {
         refuse_unsigned_framing(headers, signed)?;
-        if upload.length.is_some_and(|length| length > LARGEST) {
-            return Err(s3_error!(EntityTooLarge, "Your proposed upload exceeds the maximum allowed size of 5 GiB"));
-        }
         let md5 = upload.md5.as_deref().map(decode_md5).transpose()?;
         let algorithm = upload.checksum.as_ref().map(|checksum| checksum.algorithm);
         let promised = algorithm.or_else(|| checksums::announced(headers));
         let algorithm = promised.or(upload.algorithm).or(self.default_checksum.then_some(Algorithm::Crc64Nvme));
         let mut intake = Intake::open(&stored.shelf, self.etag, md5.is_some(), algorithm).map_err(internal)?;
+        let most = upload.length.and_then(|length| u64::try_from(length).ok()).unwrap_or(LARGEST_UPLOAD);
         if let Some(mut body) = upload.body {
             while let Some(frame) = body.next().await {
                 intake.push(frame.map_err(broken_body)?).await.map_err(internal)?;
+                if intake.size() > most {
+                    return Err(s3_error!(EntityTooLarge, "Your proposed upload exceeds the maximum allowed size"));
+                }
             }
         }
         if upload.length.is_some_and(|length| length != intake.size() as i64) {
@@ -174,13 +174,19 @@ fn refuse_unsigned_framing(headers: &HeaderMap, signed: bool) -> S3Result<()> {
     Ok(())
 }
 
-fn decode_md5(value: &str) -> S3Result<[u8; 16]> {
+/// The digest that a Content-MD5 promises.
+pub(crate) fn decode_md5(value: &str) -> S3Result<[u8; 16]> {
     let decoded = STANDARD.decode(value).ok().and_then(|bytes| bytes.try_into().ok());
     decoded.ok_or_else(|| s3_error!(InvalidDigest, "The Content-MD5 you specified is not valid."))
 }
 
 /// Names what the body did: `s3s` says so in the error's text alone.
-fn broken_body(error: s3s::StdError) -> S3Error {
+pub(crate) fn broken_body(error: s3s::StdError) -> S3Error {
+    let causes = std::iter::successors(Some(&*error as &dyn std::error::Error), |error| error.source());
+    if causes.into_iter().any(|cause| cause.is::<Paused>()) {
+        let message = "Your socket connection to the server was not read from or written to within the timeout period.";
+        return error_called("RequestTimeout", StatusCode::BAD_REQUEST, message);
+    }
     let text = error.to_string();
     let code = if text.contains("Sha256") || text.contains("InvalidChecksum") {
         "XAmzContentSHA256Mismatch"

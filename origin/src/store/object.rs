@@ -56,6 +56,15 @@ pub(crate) struct Checksum {
     pub(crate) composite: bool,
 }
 
+impl Checksum {
+    /// Returns whether `promised` is this checksum. Of a composite one the number of parts may be left out, as minio-go
+    /// does when it completes an upload.
+    pub(crate) fn is_promised_by(&self, promised: &str) -> bool {
+        let without_count = || self.value.split_once('-').map(|(value, _)| value);
+        promised == self.value || (self.composite && Some(promised) == without_count())
+    }
+}
+
 /// One object, never changed once made: a new upload makes a new one.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {

@@ -21,7 +21,7 @@ async fn signed(server: &Running, method: &str, path: &str, keys: (&str, &str), 
     signed_with(server, method, path, keys, payload, body, &[]).await
 }
 
-/// The same, with headers that are not signed.
+/// The same, with more headers under the signature.
 async fn signed_with(
     server: &Running,
     method: &str,
@@ -46,10 +46,29 @@ async fn signed_for(
     body: &[u8],
     more: &[(&str, &str)],
 ) -> Answer {
+    let scope = ("eu-central-1", service);
+    let headers = authorized(scope, server, method, path, keys, payload, more);
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (&**name, &**value)).collect();
+    send(server, method, path, &headers, body).await
+}
+
+/// The headers of a request that is signed for this region and service: these, and those of the signature.
+fn authorized(
+    (region, service): (&str, &str),
+    server: &Running,
+    method: &str,
+    path: &str,
+    keys: (&str, &str),
+    payload: &str,
+    more: &[(&str, &str)],
+) -> Vec<(String, String)> {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
-    let scope = format!("{}/eu-central-1/{service}/aws4_request", &time[..8]);
-    let names = "host;x-amz-content-sha256;x-amz-date";
-    let headers = format!("host:{}\nx-amz-content-sha256:{payload}\nx-amz-date:{time}\n", server.address());
+    let scope = format!("{}/{region}/{service}/aws4_request", &time[..8]);
+    let address = server.address().to_string();
+    let mut signed = [&[("host", &*address), ("x-amz-content-sha256", payload), ("x-amz-date", &time)], more].concat();
+    signed.sort_unstable();
+    let names = signed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
+    let headers: String = signed.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
     let (bare, query) = path.split_once('?').unwrap_or((path, ""));
     let query = if query.is_empty() || query.contains('=') { query.to_owned() } else { format!("{query}=") };
     let canonical = format!("{method}\n{bare}\n{query}\n{headers}\n{names}\n{payload}");
@@ -61,8 +80,8 @@ async fn signed_for(
         keys.0,
         hex(hmac(&key, &to_sign))
     );
-    let headers = [("authorization", &*authorization), ("x-amz-content-sha256", payload), ("x-amz-date", &time)];
-    send(server, method, path, &[&headers, more].concat(), body).await
+    let given = [("authorization", &*authorization), ("x-amz-content-sha256", payload), ("x-amz-date", &time)];
+    given.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
 const KEYS: (&str, &str) = ("access", "very secret");
@@ -122,9 +141,10 @@ fn presigned(server: &Running, method: &str, path: &str, keys: (&str, &str), ago
     let time = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(ago);
     let time = time.strftime("%Y%m%dT%H%M%SZ").to_string();
     let scope = format!("{}/eu-central-1/s3/aws4_request", &time[..8]);
+    let (path, more) = path.split_once('?').map_or((path, String::new()), |(path, name)| (path, format!("&{name}=")));
     let query = format!(
         "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential={}%2F{}&X-Amz-Date={time}&X-Amz-Expires={expires}&\
-         X-Amz-SignedHeaders=host",
+         X-Amz-SignedHeaders=host{more}",
         keys.0,
         scope.replace('/', "%2F")
     );
@@ -201,4 +221,74 @@ async fn a_directory_bucket_is_used_within_a_session() {
     );
     server.expire_sessions();
     assert_eq!(ask("GET", (&access, &secret), &with_token, b"").await.code(), "ExpiredToken");
+}
+
+#[tokio::test]
+async fn headers_of_s3_that_no_signature_covers_are_refused() {
+    let server = Origin::builder().keys(KEYS.0, KEYS.1).bucket("bucket").start().await.unwrap();
+    server.put_object("bucket", "secret", "secret").await.unwrap();
+    let loose = [("x-amz-copy-source", "/bucket/secret"), ("x-amz-meta-role", "admin")];
+    let scope = ("eu-central-1", "s3");
+    let mut headers = authorized(scope, &server, "PUT", "/bucket/key", KEYS, "UNSIGNED-PAYLOAD", &[]);
+    headers.extend(loose.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let headers: Vec<_> = headers.iter().map(|(name, value)| (&**name, &**value)).collect();
+    let by_header = send(&server, "PUT", "/bucket/key", &headers, b"hello").await;
+    let url = presigned(&server, "PUT", "/bucket/key", KEYS, 0, 60);
+    let by_query = send(&server, "PUT", &url, &loose, b"hello").await;
+    for refused in [by_header, by_query] {
+        assert_eq!((refused.status, &*refused.code()), (403, "AccessDenied"), "{}", refused.text());
+        assert_eq!(refused.one("HeadersNotSigned").unwrap(), "x-amz-copy-source, x-amz-meta-role");
+    }
+    assert_eq!(server.object("bucket", "key").await, None);
+    // Of headers that are not S3's own the signature need say nothing.
+    assert_eq!(send(&server, "PUT", &url, &[("content-type", "text/plain")], b"hello").await.status, 200);
+    let url = presigned(&server, "PUT", "/bucket/key", KEYS, 0, 60).replace("SignedHeaders=host", "SignedHeaders=");
+    let without_host = send(&server, "PUT", &url, &[], b"hello").await;
+    assert_eq!(without_host.one("HeadersNotSigned").as_deref(), Some("host"), "{}", without_host.text());
+    let head = send(&server, "HEAD", &presigned(&server, "HEAD", "/bucket/key", KEYS, 0, 60), &loose, b"").await;
+    assert_eq!((head.status, head.body.len()), (403, 0));
+}
+
+#[tokio::test]
+async fn a_document_under_a_signature_is_checked_and_read() {
+    let server = Origin::builder().keys(KEYS.0, KEYS.1).bucket("bucket").start().await.unwrap();
+    let body = "<Delete><Object><Key>a<![CDATA[b]]>&#x1F600;</Key></Object></Delete>";
+    let key = "ab\u{1f600}";
+    let hash = hex(Sha256::digest(body));
+    let put = async || server.put_object("bucket", key, "x").await.unwrap();
+    let framed = format!("{:x}\r\n{body}\r\n0\r\nx-amz-checksum-crc32:{{}}\r\n\r\n", body.len());
+    let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32IsoHdlc, body.as_bytes()) as u32;
+    let crc = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, crc.to_be_bytes());
+    let length = body.len().to_string();
+    let trailer = [("x-amz-decoded-content-length", &*length), ("x-amz-trailer", "x-amz-checksum-crc32")];
+    let framing = "STREAMING-UNSIGNED-PAYLOAD-TRAILER";
+    let post = "/bucket?delete";
+    put().await;
+    for (keys, payload, sent, code) in [
+        ((KEYS.0, "guessed"), &*hash, body.to_owned(), "SignatureDoesNotMatch"),
+        (KEYS, &hex(Sha256::digest("other")), body.to_owned(), "XAmzContentSHA256Mismatch"),
+        (KEYS, framing, framed.replace("{}", "AAAAAA=="), "BadDigest"),
+    ] {
+        let more = if payload == framing { &trailer[..] } else { &[] };
+        let refused = signed_with(&server, "POST", post, keys, payload, sent.as_bytes(), more).await;
+        assert_eq!(refused.code(), code, "{}", refused.text());
+        assert!(server.object("bucket", key).await.is_some());
+    }
+    let nobody = send(&server, "POST", post, &[], body.as_bytes()).await;
+    assert_eq!((nobody.status, &*nobody.code()), (403, "AccessDenied"));
+    for (payload, sent) in
+        [(&*hash, body.to_owned()), ("UNSIGNED-PAYLOAD", body.to_owned()), (framing, framed.replace("{}", &crc))]
+    {
+        put().await;
+        let more = if payload == framing { &trailer[..] } else { &[] };
+        let done = signed_with(&server, "POST", post, KEYS, payload, sent.as_bytes(), more).await;
+        assert_eq!(done.status, 200, "{payload}: {}", done.text());
+        assert_eq!(server.object("bucket", key).await, None, "{payload}");
+    }
+    put().await;
+    let presigned_with = |keys| presigned(&server, "POST", post, keys, 0, 60);
+    let refused = send(&server, "POST", &presigned_with((KEYS.0, "guessed")), &[], body.as_bytes()).await;
+    assert_eq!(refused.code(), "SignatureDoesNotMatch");
+    let done = send(&server, "POST", &presigned_with(KEYS), &[], body.as_bytes()).await;
+    assert_eq!((done.status, server.object("bucket", key).await), (200, None), "{}", done.text());
 }

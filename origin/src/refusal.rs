@@ -1,20 +1,21 @@
-//! What a request is refused for by its head alone, before any of its body is read: its size, and headers that its
-//! signature does not cover.
+//! What a request is refused for by its head alone, before any of its body is read: its size, headers that its
+//! signature does not cover, and a region that is none.
 
-use http::header::{AUTHORIZATION, CONTENT_LENGTH};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use quick_xml::escape::escape;
 
 use crate::answer::{Answer, error_answer};
 use crate::document;
-use crate::verb::{Verb, decode};
+use crate::verb::{Verb, decode, signed_region};
 
 /// The largest body of one upload, in bytes: 5 GiB, as in S3.
 pub(crate) const LARGEST_UPLOAD: u64 = 5 << 30;
 
-/// Returns S3's refusal of a request whose head is enough to refuse it.
-pub(crate) fn refusal<B>(verb: Verb, request: &Request<B>) -> Option<Response<Answer>> {
-    let mut refused = unsigned(request).or_else(|| too_large(verb, request))?;
+/// Returns S3's refusal of a request whose head is enough to refuse it. `region` is the server's.
+pub(crate) fn refusal<B>(verb: Verb, request: &Request<B>, region: &str) -> Option<Response<Answer>> {
+    let refused = unsigned(request).or_else(|| outside_regions(request, region));
+    let mut refused = refused.or_else(|| too_large(verb, request))?;
     if request.method() == Method::HEAD {
         *refused.body_mut() = Answer::Whole(bytes::Bytes::new());
     }
@@ -54,6 +55,27 @@ fn unsigned<B>(request: &Request<B>) -> Option<Response<Answer>> {
     let message = "There were headers present in the request which were not signed";
     let more = format!("<HeadersNotSigned>{}</HeadersNotSigned>", escape(unsigned.join(", ")));
     Some(error_answer(StatusCode::FORBIDDEN, "AccessDenied", message, &more))
+}
+
+/// Refuses a signature for what no region is called, as s3cmd makes for `US`, and names the region that would do:
+/// clients sign again for that.
+fn outside_regions<B>(request: &Request<B>, region: &str) -> Option<Response<Answer>> {
+    let signed = signed_region(request)?;
+    let in_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if !signed.is_empty() && signed.bytes().all(in_name) {
+        return None;
+    }
+    let message = format!(
+        "The authorization header is malformed; the region '{}' is wrong; expecting '{region}'",
+        escape(&signed)
+    );
+    let more = format!("<Region>{}</Region>", escape(region));
+    let mut refused = error_answer(StatusCode::BAD_REQUEST, "AuthorizationHeaderMalformed", &message, &more);
+    if let Ok(region) = HeaderValue::from_str(region) {
+        // For a HEAD, whose answer has no document.
+        refused.headers_mut().insert("x-amz-bucket-region", region);
+    }
+    Some(refused)
 }
 
 /// Returns the names of the headers under a signature of version 4; none where there is no such signature.

@@ -134,7 +134,7 @@ impl Service {
         let s3 = &self.shared.s3;
         // Whoever expects a 100 (Continue) does not send before it: there is nothing to read after a refusal.
         let expects = request.headers().contains_key(EXPECT);
-        if let Some(refused) = refusal(verb, &request) {
+        if let Some(refused) = refusal(verb, &request, &self.shared.protocol.region) {
             if !expects {
                 tokio::spawn(drain(request.into_body()));
             }

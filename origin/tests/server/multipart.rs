@@ -1,5 +1,6 @@
 //! Multipart uploads.
 
+use base64::Engine as _;
 use wirespeed_origin::{Origin, Running};
 
 use super::client::{Answer, get, put, send};
@@ -142,9 +143,40 @@ async fn crcs_of_parts_combine_into_the_whole_objects() {
     assert_eq!(read.header("x-amz-checksum-type"), Some("FULL_OBJECT"));
 }
 
+#[tokio::test]
+async fn a_composite_checksum_may_leave_out_of_how_many_parts() {
+    let server = Origin::builder().anonymous(true).bucket("bucket").start().await.unwrap();
+    let part = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, b"hello") as u32;
+    let both = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &part.to_be_bytes()) as u32;
+    let shown = |crc: u32| base64::engine::general_purpose::STANDARD.encode(crc.to_be_bytes());
+    let name = "x-amz-checksum-crc32c";
+    for (promised, status) in [
+        (shown(both), 200),
+        (format!("{}-1", shown(both)), 200),
+        (format!("{}-2", shown(both)), 400),
+        (shown(part), 400),
+    ] {
+        let begun = send(&server, "POST", "/bucket/key?uploads", &[("x-amz-checksum-algorithm", "CRC32C")], b"").await;
+        let id = begun.one("UploadId").unwrap();
+        let path = format!("/bucket/key?partNumber=1&uploadId={id}");
+        let etag = send(&server, "PUT", &path, &[(name, &shown(part))], b"hello").await;
+        let etag = etag.header("etag").unwrap();
+        let document = format!(
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag><ChecksumCRC32C>{}\
+             </ChecksumCRC32C></Part></CompleteMultipartUpload>",
+            shown(part)
+        );
+        let path = format!("/bucket/key?uploadId={id}");
+        let answer = send(&server, "POST", &path, &[(name, &promised)], document.as_bytes()).await;
+        assert_eq!(answer.status, status, "{promised}: {}", answer.text());
+        if status == 200 {
+            assert_eq!(answer.one("ChecksumCRC32C").unwrap(), format!("{}-1", shown(both)));
+        }
+    }
+}
+
 /// CRC-64/NVME in base64.
 fn crc64(bytes: &[u8]) -> String {
-    use base64::Engine as _;
     let crc = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, bytes);
     base64::engine::general_purpose::STANDARD.encode(crc.to_be_bytes())
 }

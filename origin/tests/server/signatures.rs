@@ -292,3 +292,20 @@ async fn a_document_under_a_signature_is_checked_and_read() {
     let done = send(&server, "POST", &presigned_with(KEYS), &[], body.as_bytes()).await;
     assert_eq!((done.status, server.object("bucket", key).await), (200, None), "{}", done.text());
 }
+
+#[tokio::test]
+async fn a_signature_for_no_region_is_told_which_to_sign_for() {
+    let server = Origin::builder().keys(KEYS.0, KEYS.1).region("eu-west-3").bucket("bucket").start().await.unwrap();
+    for (region, status) in [("US", 400), ("EU", 400), ("", 400), ("us-east-1", 200), ("eu-west-3", 200)] {
+        let headers = authorized((region, "s3"), &server, "GET", "/bucket", KEYS, "UNSIGNED-PAYLOAD", &[]);
+        let headers: Vec<_> = headers.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let answer = get(&server, "/bucket", &headers).await;
+        assert_eq!(answer.status, status, "{region}: {}", answer.text());
+        if status == 400 {
+            assert_eq!(
+                (&*answer.code(), &*answer.one("Region").unwrap()),
+                ("AuthorizationHeaderMalformed", "eu-west-3")
+            );
+        }
+    }
+}

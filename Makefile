@@ -41,6 +41,8 @@ NEWER     := .tools/newer
 THREADED  := .tools/python3.13t
 TORCH     := .tools/torch
 OTHERS    := $(NEWER) $(THREADED) $(TORCH)
+# Servers that are neither Go modules nor Python packages.
+SERVERS   := .tools/s3mock/.stamp
 # Drivers of the lab's clients that its tests start; one in Java where it can be built.
 MATRIX    := minio-go $(if $(shell command -v mvn),java-direct)
 # Features that change how the engine is built, each tested in its own pass.
@@ -113,7 +115,7 @@ fmt: .venv/.stamp | need-rust ## format everything
 	$(VENV)/bin/ruff format --quiet .
 
 .PHONY: setup
-setup: .venv/.stamp $(GO_BINS) .tools/bin/cargo-deny $(OTHERS:%=%/.installed) ## install the pinned tools and nothing else
+setup: .venv/.stamp $(GO_BINS) $(SERVERS) .tools/bin/cargo-deny $(OTHERS:%=%/.installed) ## install the pinned tools and nothing else
 
 .PHONY: clean
 clean: ## remove what was built
@@ -223,7 +225,7 @@ ifeq ($(PORTABLE),yes)
 endif
 
 .PHONY: test-python
-test-python: .venv/.stamp $(GO_BINS) lab-matrix | need-rust
+test-python: .venv/.stamp $(GO_BINS) $(SERVERS) lab-matrix | need-rust
 	cargo build --locked --bins
 	PYTHONPATH=lab $(PYTHON) -m pytest $(TEST_DIRS)
 
@@ -357,6 +359,11 @@ $(GO_BINS): .tools/bin/%: tools/go/%/go.mod tools/go/%/go.sum | need-go
 	mkdir -p .tools/bin
 	cd tools/go/$* && go build -mod=readonly -trimpath -ldflags '-s -w' -o $(TOOLS)/bin/$* $(GO_PACKAGE)
 .tools/bin/rclone: tools/go/rclone/main.go
+
+# Where it can't be had, its runs of the conformance suite are skipped with the reason that this prints.
+.tools/s3mock/.stamp: tools/s3mock.sh tools/s3mock/pom.xml tools/s3mock/sha256 tools/missing.sh
+	tools/s3mock.sh .tools/s3mock
+	touch $@
 
 # Its own release profile spends minutes on link-time optimisation that a check
 # of a second has no use for.

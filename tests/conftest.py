@@ -68,6 +68,23 @@ def moto(tmp_path_factory, transcript) -> Iterator[servers.Server]:
         yield from _kept(server, transcript)
 
 
+@pytest.fixture(scope="session")
+def rclone_server(tmp_path_factory, transcript) -> Iterator[servers.Server]:
+    """A client's server."""
+    with servers.rclone(tmp_path_factory.mktemp("rclone-server")) as server:
+        yield from _kept(server, transcript)
+
+
+@pytest.fixture(scope="session")
+def s3mock(tmp_path_factory, transcript) -> Iterator[servers.Server]:
+    """Another server that imitates S3 for tests, where it could be had."""
+    missing = servers.S3MOCK / "missing"
+    if missing.exists():
+        pytest.skip(f"no S3Mock: {missing.read_text().strip()}")
+    with servers.s3mock(tmp_path_factory.mktemp("s3mock")) as server:
+        yield from _kept(server, transcript)
+
+
 @pytest.fixture(params=["origin_memory", "origin_directory"])
 def origin(request) -> servers.Server:
     """The embedded server, with each of its stores."""

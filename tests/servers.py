@@ -1,4 +1,4 @@
-"""S3 servers as processes on loopback: ours, versitygw and MinIO as real ones, and moto.
+"""S3 servers as processes on loopback: ours, versitygw, MinIO and rclone as real ones, moto and S3Mock.
 
 Each is started on a port of its own with keys that are made up for this run, so that
 several test runs live side by side and nothing outside can be reached by mistake.
@@ -26,8 +26,11 @@ ROOT = Path(__file__).parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
 ORIGIN = TARGET / "wirespeed-origin"
 TOOLS = ROOT / ".tools" / "bin"
+S3MOCK = ROOT / ".tools" / "s3mock"
 REGION = "us-east-1"
 STARTUP_SECONDS = 20.0
+# A Java program of Spring on two busy cores.
+JAVA_STARTUP_SECONDS = 90.0
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,10 @@ def _process(argv: list[str | Path], log: Path, env: dict[str, str]) -> Iterator
             process.wait()
 
 
-def _until_it_answers(process: subprocess.Popen, port: int, log: Path) -> None:
-    deadline = time.monotonic() + STARTUP_SECONDS
+def _until_it_answers(
+    process: subprocess.Popen, port: int, log: Path, seconds: float = STARTUP_SECONDS
+) -> None:
+    deadline = time.monotonic() + seconds
     while True:
         if process.poll() is not None:
             raise RuntimeError(f"{process.args[0]} ended at once:\n{log.read_text()}")
@@ -217,6 +222,33 @@ def moto(scratch: Path) -> Iterator[Server]:
     with _process(argv, log, dict(os.environ)) as process:
         _until_it_answers(process, port, log)
         yield Server("moto", f"http://127.0.0.1:{port}", access, log, secret)
+
+
+@contextlib.contextmanager
+def rclone(scratch: Path) -> Iterator[Server]:
+    """rclone over a directory, whose S3 is gofakes3."""
+    access, secret = new_keys()
+    log, data, port = scratch / "log", scratch / "data", free_port()
+    data.mkdir()
+    argv: list[str | Path] = [TOOLS / "rclone", "serve", "s3", "--addr", f"127.0.0.1:{port}", data]
+    settings = {"RCLONE_AUTH_KEY": f'"{access},{secret}"', "RCLONE_CONFIG": os.devnull}
+    with _process(argv, log, os.environ | settings) as process:
+        _until_it_answers(process, port, log)
+        yield Server("rclone", f"http://127.0.0.1:{port}", access, log, secret)
+
+
+@contextlib.contextmanager
+def s3mock(scratch: Path) -> Iterator[Server]:
+    """Adobe's S3Mock, which tests in Java take for S3. It looks at no signature."""
+    access, secret = new_keys()
+    log, port = scratch / "log", free_port()
+    # Without these it takes every address of the machine.
+    listening = ["--server.address=127.0.0.1", "--server.port=0", f"--http.port={port}"]
+    jvm = ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", f"-Djava.io.tmpdir={scratch}"]
+    argv: list[str | Path] = [*jvm, "-jar", S3MOCK / "s3mock.jar", *listening]
+    with _process(argv, log, dict(os.environ)) as process:
+        _until_it_answers(process, port, log, JAVA_STARTUP_SECONDS)
+        yield Server("s3mock", f"http://127.0.0.1:{port}", access, log, secret)
 
 
 def _until_it_serves(server: Server) -> None:

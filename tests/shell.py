@@ -74,14 +74,21 @@ class Transcript:
 class Shell:
     """Runs one client with one environment."""
 
-    def __init__(self, argv: list[str | Path], env: Mapping[str, str], transcript: Transcript):
+    def __init__(
+        self,
+        argv: list[str | Path],
+        env: Mapping[str, str],
+        transcript: Transcript,
+        limit: float = LIMIT_SECONDS,
+    ):
+        self._limit = limit
         self._argv = [str(word) for word in argv]
         self._env = dict(env)
         self._transcript = transcript
 
     def with_env(self, **changed: str) -> Shell:
         """The same client with some of the environment changed."""
-        return Shell(self._argv, self._env | changed, self._transcript)
+        return Shell(self._argv, self._env | changed, self._transcript, self._limit)
 
     def __call__(
         self,
@@ -113,7 +120,7 @@ class Shell:
         try:
             if meanwhile:
                 meanwhile(process)
-            out, err = process.communicate(stdin, LIMIT_SECONDS)
+            out, err = process.communicate(stdin, self._limit)
         except BaseException:
             process.kill()
             process.wait()

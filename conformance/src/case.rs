@@ -5,6 +5,8 @@ use std::future::Future;
 use std::ops::Add;
 use std::pin::Pin;
 
+use wirespeed::ErrorKind;
+
 use crate::store::Store;
 
 /// What a case needs beyond a bucket to write to.
@@ -85,6 +87,8 @@ pub(crate) enum Finding {
     Differs(String),
     /// The store says that it does not offer this.
     Lacks(String),
+    /// No answer came: the connection failed, or a timeout passed.
+    Unanswered(String),
 }
 
 /// Codes by which stores say that they don't offer something.
@@ -93,6 +97,9 @@ const LACKING: [&str; 5] =
 
 impl From<wirespeed::Error> for Finding {
     fn from(error: wirespeed::Error) -> Finding {
+        if error.status().is_none() && matches!(error.kind(), ErrorKind::Connection | ErrorKind::Timeout) {
+            return Finding::Unanswered(error.to_string());
+        }
         let lacks = error.status() == Some(501) || error.code().is_some_and(|code| LACKING.contains(&code));
         if lacks { Finding::Lacks(error.to_string()) } else { Finding::Differs(error.to_string()) }
     }
@@ -168,7 +175,7 @@ pub(crate) fn refused<T>(
         }
         Err(error) => match Finding::from(error) {
             Finding::Differs(said) => Err(Finding::Differs(format!("{what}: expected HTTP {statuses:?}: {said}"))),
-            lacks => Err(lacks),
+            other => Err(other),
         },
     }
 }

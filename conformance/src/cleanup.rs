@@ -9,15 +9,28 @@ use crate::store::texts;
 /// Pages of a listing that still show something after so many rounds will go on doing so.
 const ROUNDS: usize = 20;
 
-/// Removes everything under the prefix, which is all of the bucket when it is empty. Says what is
-/// left in spite of that.
+/// The most keys that are named of those that are left.
+const NAMED: usize = 10;
+
+/// Removes everything under the prefix, which is all of the bucket when it is empty.
+///
+/// # Errors
+/// What is left in spite of that, and why where a request was refused.
 pub(crate) async fn prefix(client: &Client, bucket: &str, prefix: &str) -> Result<(), String> {
-    remove(client, bucket, prefix).await.map_err(|error| error.to_string())?;
-    let left = client.list(bucket).prefix(prefix).pages().next().await;
-    match left.transpose().map_err(|error| error.to_string())?.and_then(|page| page.objects.into_iter().next()) {
-        Some(object) => Err(format!("{bucket}/{} cannot be removed", object.key)),
-        None => Ok(()),
+    let removed = remove(client, bucket, prefix).await;
+    let why = removed.err().map(|error| format!(": {error}")).unwrap_or_default();
+    let listed = client.list(bucket).prefix(prefix).pages().next().await.transpose();
+    let objects = match listed {
+        Ok(page) => page.map(|page| page.objects).unwrap_or_default(),
+        Err(error) if why.is_empty() => return Err(format!("what is in {bucket}/{prefix}: {error}")),
+        Err(_) => return Err(format!("what is in {bucket}/{prefix}{why}")),
+    };
+    if objects.is_empty() {
+        return Ok(());
     }
+    let named: Vec<_> = objects.iter().take(NAMED).map(|object| format!("{bucket}/{}", object.key)).collect();
+    let more = if objects.len() > NAMED { " and more" } else { "" };
+    Err(format!("{}{more}{why}", named.join(", ")))
 }
 
 async fn remove(client: &Client, bucket: &str, prefix: &str) -> wirespeed::Result<()> {
@@ -27,24 +40,32 @@ async fn remove(client: &Client, bucket: &str, prefix: &str) -> wirespeed::Resul
     while let Some(page) = pages.next().await {
         keys.extend(page?.objects.into_iter().map(|object| object.key));
     }
+    let mut kept = Ok(());
     if !keys.is_empty() {
-        for failure in client.delete_many(bucket, keys).await? {
-            client.delete(bucket, failure.key).await?;
+        let failed = match client.delete_many(bucket, keys.clone()).await {
+            Ok(failures) => failures.into_iter().map(|failure| failure.key).collect(),
+            Err(_) => keys,
+        };
+        for key in failed {
+            kept = kept.and(client.delete(bucket, key).await.map(drop));
         }
     }
     versions(client, bucket, prefix).await;
-    Ok(())
+    kept
 }
 
-/// Removes a bucket of ours with all that is in it.
+/// Removes a bucket of the suite with all that is in it.
+///
+/// # Errors
+/// As [`prefix`].
 pub(crate) async fn bucket(client: &Client, bucket: &str) -> Result<(), String> {
     match client.delete_bucket(bucket).await {
         Err(error) if error.kind() == wirespeed::ErrorKind::Conflict => {}
         Err(error) if error.kind() == wirespeed::ErrorKind::NotFound => return Ok(()),
-        other => return other.map_err(|error| error.to_string()),
+        other => return other.map_err(|error| format!("the bucket {bucket}: {error}")),
     }
     prefix(client, bucket, "").await?;
-    client.delete_bucket(bucket).await.map_err(|error| error.to_string())
+    client.delete_bucket(bucket).await.map_err(|error| format!("the bucket {bucket}: {error}"))
 }
 
 /// Aborts what is under way. Servers that cannot list uploads are left alone: each case that starts

@@ -9,12 +9,14 @@ use std::collections::BTreeMap;
 use crate::case::Finding;
 
 /// The lists that come with the suite, by server.
-const LISTS: [(&str, &str); 5] = [
+const LISTS: [(&str, &str); 7] = [
     ("wirespeed-origin", include_str!("../known/wirespeed-origin.txt")),
     ("wirespeed-origin-dir", include_str!("../known/wirespeed-origin-dir.txt")),
     ("versitygw", include_str!("../known/versitygw.txt")),
     ("minio", include_str!("../known/minio.txt")),
     ("moto", include_str!("../known/moto.txt")),
+    ("rclone", include_str!("../known/rclone.txt")),
+    ("s3mock", include_str!("../known/s3mock.txt")),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,11 +128,13 @@ impl Known {
             (Ok(()), None) => Outcome::Passed,
             (Ok(()), Some((_, why))) => Outcome::Vanished(format!("passes now; take it off the list ({why})")),
             (Err(Finding::Lacks(_)), Some((Kind::Lacks, why))) => Outcome::Lacking(why.clone()),
-            (Err(Finding::Differs(said)), Some((Kind::Differs, why))) => Outcome::Differing(format!("{why} ({said})")),
+            (Err(Finding::Differs(said) | Finding::Unanswered(said)), Some((Kind::Differs, why))) => {
+                Outcome::Differing(format!("{why} ({said})"))
+            }
             // Without a list, nobody claims that the server offers everything.
             (Err(Finding::Lacks(said)), None) if self.0.is_none() => Outcome::Lacking(said),
             (Err(Finding::Lacks(said)), _) => Outcome::Failed(format!("the server lacks it: {said}")),
-            (Err(Finding::Differs(said)), _) => Outcome::Failed(said),
+            (Err(Finding::Differs(said) | Finding::Unanswered(said)), _) => Outcome::Failed(said),
         }
     }
 }

@@ -21,13 +21,14 @@ use tokio::signal::unix::{SignalKind, signal};
 use wirespeed::{Client, ClientBuilder};
 
 use crate::case::Case;
-use crate::known::Known;
+use crate::known::{Known, Outcome};
 use crate::suite::{Row, Spent, Suite};
 
 /// Checks that an S3 store does what S3 does, as far as wirespeed relies on it.
 ///
 /// Credentials and settings come from where the engine takes them. The exit status is 0 when no case is red, 1 when
-/// one is, 2 when nothing could be checked, 130 after an interrupt.
+/// one is, 2 when nothing could be checked, 3 when the store stopped answering before all cases had run, 130 after an
+/// interrupt. What could not be removed at the end is named, and changes no exit status.
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
@@ -74,6 +75,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 const RED: u8 = 1;
 const UNUSABLE: u8 = 2;
+const GONE: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
@@ -135,29 +137,50 @@ async fn check(arguments: &Arguments, cases: &[Case], known: &Known) -> Result<u
         }
         rows.push(row);
     };
-    let interrupted = tokio::select! {
-        () = suite.run(cases, known, told) => false,
-        _ = interrupts.recv() => true,
-        _ = terminations.recv() => true,
+    let (mut interrupted, gone) = tokio::select! {
+        ran = suite.run(cases, known, told) => (false, ran.err()),
+        _ = interrupts.recv() => (true, None),
+        _ = terminations.recv() => (true, None),
     };
-    let cleaned = tokio::select! {
-        cleaned = suite.clean_up() => cleaned,
-        _ = interrupts.recv() => {
-            return Err(format!("interrupted while cleaning up: {bucket}/{} is left", suite.prefix()).into());
+    let not_run = cases.len() - rows.len();
+    let left = if gone.is_some() {
+        suite.unremoved()
+    } else {
+        tokio::select! {
+            left = suite.clean_up() => left,
+            _ = interrupts.recv() => {
+                interrupted = true;
+                suite.unremoved()
+            }
         }
     };
     let spent = Spent::between(&before, &client.metrics());
     let mut out = io::stdout().lock();
     if arguments.json {
-        writeln!(out, "{:#}", report::document(&bucket, suite.prefix(), &rows, &declared, &spent))?;
+        let place = (&*bucket, suite.prefix());
+        writeln!(out, "{:#}", report::document(place, &rows, not_run, &left, &declared, &spent))?;
     } else {
         report::summary(&mut out, &rows, &declared, &spent)?;
     }
-    cleaned.map_err(|error| format!("{bucket}/{} could not be removed: {error}", suite.prefix()))?;
-    Ok(match interrupted {
-        true => INTERRUPTED,
-        false if rows.iter().any(|row| row.outcome.is_red()) => RED,
-        false => 0,
+    for left in &left {
+        eprintln!("wirespeed-conformance: left behind: {left}");
+    }
+    if let Some(why) = &gone {
+        eprintln!("wirespeed-conformance: the store answers no longer ({why}): {not_run} cases were not run");
+    }
+    // A store that was never there has answered no case.
+    let answered = rows.iter().filter(|row| !matches!(row.outcome, Outcome::Skipped(_))).count() > 1;
+    Ok(match (interrupted, gone) {
+        (true, _) => INTERRUPTED,
+        (false, Some(_)) => {
+            if answered {
+                GONE
+            } else {
+                UNUSABLE
+            }
+        }
+        (false, None) if rows.iter().any(|row| row.outcome.is_red()) => RED,
+        (false, None) => 0,
     })
 }
 

@@ -35,8 +35,15 @@ pub(crate) fn summary(out: &mut impl Write, rows: &[Row], declared: &Cost, spent
     )
 }
 
-/// Everything, for programs.
-pub(crate) fn document(bucket: &str, prefix: &str, rows: &[Row], declared: &Cost, spent: &Spent) -> serde_json::Value {
+/// Everything, for programs: `run` has been cut short where `not_run` cases are left of it.
+pub(crate) fn document(
+    (bucket, prefix): (&str, &str),
+    rows: &[Row],
+    not_run: usize,
+    left_behind: &[String],
+    declared: &Cost,
+    spent: &Spent,
+) -> serde_json::Value {
     let cases: Vec<_> = rows
         .iter()
         .map(|row| {
@@ -61,5 +68,7 @@ pub(crate) fn document(bucket: &str, prefix: &str, rows: &[Row], declared: &Cost
         },
         "spent": { "requests": spent.requests, "bytes_up": spent.up, "bytes_down": spent.down },
         "cases": cases,
+        "not_run": not_run,
+        "left_behind": left_behind,
     })
 }

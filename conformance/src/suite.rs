@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use wirespeed::{Client, Metrics};
+use wirespeed::{Client, Method, Metrics};
 
 use crate::case::{Case, Cost, Finding, Need};
 use crate::cleanup;
@@ -12,6 +12,9 @@ use crate::store::Store;
 
 /// No case has work for longer, on any store.
 const LONGEST: Duration = Duration::from_secs(100);
+
+/// The longest wait for a sign of life from a store that did not answer a case.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// What came of one case.
 pub(crate) struct Row {
@@ -55,17 +58,37 @@ impl Suite {
         self.own_buckets || case.need == Need::Prefix
     }
 
-    /// Runs the cases and tells `row` of each.
-    pub(crate) async fn run(&self, cases: &[Case], known: &Known, mut row: impl FnMut(Row)) {
+    /// Runs the cases and tells `row` of each, until all have run or the store answers no longer.
+    ///
+    /// # Errors
+    /// The reason why the store is taken to be gone.
+    pub(crate) async fn run(&self, cases: &[Case], known: &Known, mut row: impl FnMut(Row)) -> Result<(), String> {
         for (number, case) in cases.iter().enumerate() {
             let (before, started) = (self.client.metrics(), Instant::now());
-            let outcome = if self.allows(case) {
-                known.judge(&case.name, self.check(number, case).await)
-            } else {
-                Outcome::Skipped("needs --own-buckets".to_owned())
+            let result = if self.allows(case) { Some(self.check(number, case).await) } else { None };
+            let unanswered = matches!(result, Some(Err(Finding::Unanswered(_))));
+            let outcome = match result {
+                Some(result) => known.judge(&case.name, result),
+                None => Outcome::Skipped("needs --own-buckets".to_owned()),
             };
             let requests = Spent::between(&before, &self.client.metrics()).requests;
             row(Row { name: case.name.clone(), outcome, requests, seconds: started.elapsed().as_secs_f64() });
+            if unanswered {
+                self.sign_of_life().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for the bucket. Any answer will do.
+    async fn sign_of_life(&self) -> Result<(), String> {
+        let asked = self.client.raw(Method::Head, &self.bucket, "").send();
+        match tokio::time::timeout(SILENCE, asked).await {
+            Err(_) => Err(format!("no answer within {} seconds", SILENCE.as_secs())),
+            Ok(answer) => match answer.map_err(Finding::from) {
+                Err(Finding::Unanswered(why)) => Err(why),
+                _ => Ok(()),
+            },
         }
     }
 
@@ -88,8 +111,8 @@ impl Suite {
         let before = self.client.metrics();
         let checked = tokio::time::timeout(LONGEST, (case.run)(&store)).await;
         let spent = Spent::between(&before, &self.client.metrics());
-        let mut result =
-            checked.unwrap_or_else(|_| Err(Finding::Differs(format!("not done after {} seconds", LONGEST.as_secs()))));
+        let mut result = checked
+            .unwrap_or_else(|_| Err(Finding::Unanswered(format!("not done after {} seconds", LONGEST.as_secs()))));
         if result.is_ok() {
             result = spent.within(&case.cost);
         }
@@ -102,14 +125,23 @@ impl Suite {
         result
     }
 
-    /// Removes everything that the suite has made and not removed yet.
-    pub(crate) async fn clean_up(&self) -> Result<(), String> {
-        self.client.settle(Duration::from_secs(5)).await.map_err(|error| error.to_string())?;
-        let made = self.made().clone();
-        for name in made {
-            cleanup::bucket(&self.client, &name).await?;
+    /// Removes everything that the suite has made and not removed yet. Returns what is left in spite of that, with the
+    /// reasons.
+    pub(crate) async fn clean_up(&self) -> Vec<String> {
+        let mut left = Vec::new();
+        // What is still under way then is removed all the same, or found in the way of that.
+        let _ = self.client.settle(Duration::from_secs(5)).await;
+        for name in self.made().clone() {
+            left.extend(cleanup::bucket(&self.client, &name).await.err());
         }
-        cleanup::prefix(&self.client, &self.bucket, &self.prefix).await
+        left.extend(cleanup::prefix(&self.client, &self.bucket, &self.prefix).await.err());
+        left
+    }
+
+    /// Returns what may be left where nothing can be removed: the prefix, and the buckets that the suite has made.
+    pub(crate) fn unremoved(&self) -> Vec<String> {
+        let prefix = format!("what is in {}/{}", self.bucket, self.prefix);
+        std::iter::once(prefix).chain(self.made().iter().map(|name| format!("the bucket {name}"))).collect()
     }
 
     fn made(&self) -> std::sync::MutexGuard<'_, Vec<String>> {

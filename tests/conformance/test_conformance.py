@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.request
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -16,9 +17,11 @@ from pathlib import Path
 import pytest
 import servers
 from conftest import fresh_bucket
-from shell import Shell
+from shell import LIMIT_SECONDS, Shell
 
 SUITE = servers.TARGET / "wirespeed-conformance"
+# From now on every connection ends without an answer.
+CLOSE = json.dumps({"fault": [{"action": "close"}]}).encode()
 # fixture -> the list of what is known of the server.
 SERVERS = {
     "origin_memory": "wirespeed-origin",
@@ -26,16 +29,18 @@ SERVERS = {
     "versitygw": "versitygw",
     "minio": "minio",
     "moto": "moto",
+    "rclone_server": "rclone",
+    "s3mock": "s3mock",
 }
 
 
 @pytest.fixture
-def suite(transcript) -> Callable[[servers.Server, str], Shell]:
-    """The suite in a bucket of a server."""
+def suite(transcript) -> Callable[..., Shell]:
+    """The suite in a bucket of a server, for so many seconds at most."""
 
-    def at(server: servers.Server, bucket: str) -> Shell:
+    def at(server: servers.Server, bucket: str, limit: float = LIMIT_SECONDS) -> Shell:
         argv = [SUITE, "--endpoint-url", server.endpoint, "--bucket", bucket]
-        return Shell(argv, server.environment(), transcript)
+        return Shell(argv, server.environment(), transcript, limit)
 
     return at
 
@@ -46,11 +51,21 @@ def bucket(origin_memory):
     yield from fresh_bucket(origin_memory)
 
 
+def _is_there(s3, bucket: str, upload: dict) -> bool:
+    """Whether an upload that is listed can be found: rclone lists those that it refused to complete."""
+    try:
+        s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
+    except s3.exceptions.ClientError as error:
+        return error.response["Error"]["Code"] != "NoSuchUpload"
+    return True
+
+
 def left_in(server: servers.Server, bucket: str) -> list[str]:
     """What lies in the bucket, and which buckets of the suite's own are left."""
     s3 = server.boto3()
     keys = [one["Key"] for one in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
-    uploads = [one["Key"] for one in s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])]
+    listed = s3.list_multipart_uploads(Bucket=bucket).get("Uploads", [])
+    uploads = [one["Key"] for one in listed if _is_there(s3, bucket, one)]
     names = [one["Name"] for one in s3.list_buckets()["Buckets"]]
     return keys + uploads + [name for name in names if name.startswith("conformance-")]
 
@@ -62,7 +77,7 @@ def test_every_server_does_what_is_known_of_it(fixture, request, suite):
     # Not removed: versitygw keeps a folder of a key that it refused, and then its bucket.
     bucket = f"b-{uuid.uuid4().hex[:16]}"
     server.boto3().create_bucket(Bucket=bucket)
-    ran = suite(server, bucket)(
+    ran = suite(server, bucket, limit=200)(
         "--server", SERVERS[fixture], "--own-buckets", "--yes", "--json", code=None
     )
     document = json.loads(ran.out)
@@ -130,6 +145,45 @@ def test_an_interrupt_leaves_nothing_behind(origin_memory, suite, bucket):
     ran = suite(origin_memory, bucket)("--own-buckets", "--yes", code=130, meanwhile=press)
     assert "cases:" in ran.text
     assert left_in(origin_memory, bucket) == []
+
+
+def test_what_can_not_be_removed_is_named_beside_the_result(origin_memory, suite, bucket):
+    ran = suite(origin_memory, bucket)
+    with origin_memory.misbehaving(
+        {"action": "error:403:AccessDenied", "verb": "delete-many"},
+        {"action": "error:403:AccessDenied", "verb": "delete"},
+    ):
+        passed = ran("--only", "objects/empty", "--yes", code=0)
+    assert "1 cases: 1 pass" in passed.text
+    (key,) = left_in(origin_memory, bucket)
+    said = [line for line in passed.text.splitlines() if "left behind" in line]
+    assert f"{bucket}/{key}" in said[0]
+    assert "AccessDenied" in said[0]
+    with origin_memory.misbehaving({"action": "error:403:AccessDenied", "verb": "delete-many"}):
+        document = json.loads(ran("--only", "objects/empty", "--yes", "--json").out)
+    # One by one it went.
+    assert (document["left_behind"], document["not_run"]) == ([], 0)
+
+
+def test_a_server_that_is_gone_is_not_asked_on_and_on(suite, tmp_path):
+    with servers.origin(tmp_path) as server:
+        server.boto3().create_bucket(Bucket="bucket")
+
+        def stop(process: subprocess.Popen) -> None:
+            line = process.stdout.readline()
+            assert line.startswith(b"pass"), line
+            with urllib.request.urlopen(f"{server.endpoint}/-/faults", data=CLOSE):
+                pass
+
+        quick = ("--set", "max_attempts=2")
+        ran = suite(server, "bucket")("--yes", *quick, code=3, meanwhile=stop)
+        assert re.search(r"answers no longer \(.*\): \d+ cases were not run", ran.text)
+        assert re.search("left behind: what is in bucket/conformance-", ran.text)
+        assert ran.seconds < 20
+    gone = suite(server, "bucket")("--yes", *quick, "--json", code=2)
+    document = json.loads(gone.out)
+    assert len(document["cases"]) == 1
+    assert document["not_run"] > 100
 
 
 def test_cases_are_named_without_a_server(tmp_path, transcript):

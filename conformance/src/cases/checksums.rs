@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 use wirespeed::Method;
 
 use super::multipart::{Uploading, named};
-use crate::case::{Case, Checked, Cost, case, ensure, refused, same};
+use crate::case::{Case, Checked, Cost, Finding, case, ensure, refused, same};
 use crate::store::{PART, Store, base64, content, text};
 
 const BODY: &str = "what the sums are of";
@@ -34,6 +34,8 @@ pub(super) fn cases() -> Vec<Case> {
     cases.push(case("checksums/whole-upload-wrong", Cost::new(3, 1, 1), |s| Box::pin(full_object_wrong(s))));
     cases.push(case("checksums/part-wrong", Cost::new(2, 0, 1), |s| Box::pin(part_wrong(s))));
     cases.push(case("checksums/composite-sha256", Cost::new(3, 1, 0), |s| Box::pin(composite(s))));
+    cases.push(case("checksums/composite-promised", Cost::new(3, 1, 0), |s| Box::pin(composite_promised(s))));
+    cases.push(case("checksums/composite-wrong", Cost::new(3, 1, 1), |s| Box::pin(composite_wrong(s))));
     cases.push(case("checksums/not-told-unasked", Cost::new(1, 1, 0), |s| Box::pin(not_told(s))));
     cases.push(case("checksums/not-told-for-a-range", Cost::new(1, 1, 0), |s| Box::pin(not_for_a_range(s))));
     cases
@@ -126,15 +128,44 @@ async fn part_wrong(s: &Store) -> Checked {
 
 /// A sum of the parts' sums, which says how many there were.
 async fn composite(s: &Store) -> Checked {
-    let upload = Uploading::start(s, "key", &[("x-amz-checksum-algorithm", "SHA256")]).await?;
-    let (name, right) = (header("sha256"), sum("sha256", BODY.as_bytes()));
-    let answer = upload.part_with(1, BODY, &[(&name, &right)]).await?;
-    let etag = answer.header("etag").unwrap_or_default();
-    let part = named(1, etag, &format!("<ChecksumSHA256>{right}</ChecksumSHA256>"));
+    let (upload, part) = of_one_part(s).await?;
     upload.complete_with(&part, &[]).await?;
+    composite_told(s).await
+}
+
+/// Who completes the upload may promise the sum of the sums, as minio-go does.
+async fn composite_promised(s: &Store) -> Checked {
+    let (upload, part) = of_one_part(s).await?;
+    let promised = base64(&Sha256::digest(Sha256::digest(BODY)));
+    let answer = upload.complete_with(&part, &[(&header("sha256"), &promised)]).await?;
+    text(&answer.body, "ETag")?;
+    composite_told(s).await
+}
+
+async fn composite_wrong(s: &Store) -> Checked {
+    let (upload, part) = of_one_part(s).await?;
+    let other = base64(&Sha256::digest(Sha256::digest("something else")));
+    let answer = upload.complete_with(&part, &[(&header("sha256"), &other)]).await;
+    let completed = refused("completing with a wrong sum", answer, &[400]);
+    let _ = upload.abort().await;
+    completed?;
+    refused("GET of what was refused", s.get("key").await, &[404])?;
+    Ok(())
+}
+
+/// An upload with SHA-256 and one part, and how that is named.
+async fn of_one_part(s: &Store) -> Result<(Uploading<'_>, String), Finding> {
+    let upload = Uploading::start(s, "key", &[("x-amz-checksum-algorithm", "SHA256")]).await?;
+    let right = sum("sha256", BODY.as_bytes());
+    let answer = upload.part_with(1, BODY, &[(&header("sha256"), &right)]).await?;
+    let etag = answer.header("etag").unwrap_or_default();
+    Ok((upload, named(1, etag, &format!("<ChecksumSHA256>{right}</ChecksumSHA256>"))))
+}
+
+async fn composite_told(s: &Store) -> Checked {
     let expected = base64(&Sha256::digest(Sha256::digest(BODY)));
     let head = s.raw(Method::Head, "key").header("x-amz-checksum-mode", "ENABLED").send().await?;
-    same("the sum by HEAD", head.header(&name), Some(format!("{expected}-1").as_str()))
+    same("the sum by HEAD", head.header(&header("sha256")), Some(format!("{expected}-1").as_str()))
 }
 
 async fn not_told(s: &Store) -> Checked {

@@ -16,6 +16,9 @@ pub(super) fn cases() -> Vec<Case> {
         case("deletes/more-than-a-thousand", Cost::new(1, 0, 0).and_bytes(128 << 10, 128 << 10), |s| {
             Box::pin(too_many(s))
         }),
+        case("deletes/named-in-cdata", Cost::new(4, 0, 1), |s| Box::pin(in_cdata(s))),
+        case("deletes/named-by-references", Cost::new(3, 0, 1), |s| Box::pin(by_references(s))),
+        case("deletes/wrong-content-md5", Cost::new(3, 0, 0), |s| Box::pin(wrong_md5(s))),
         case("deletes/each-named-in-the-answer", Cost::new(3, 0, 0), |s| Box::pin(named(s))),
         case("deletes/again", Cost::new(1, 0, 2), |s| Box::pin(again(s))),
     ]
@@ -56,6 +59,31 @@ fn document(s: &Store, count: usize) -> String {
 async fn send(s: &Store, document: String) -> wirespeed::Result<wirespeed::RawAnswer> {
     let post = s.raw_bucket(Method::Post).query("delete", "").header("content-md5", base64(&Md5::digest(&document)));
     post.body(document).send().await
+}
+
+/// XML reads a CDATA section as text: the key that is left without it is another.
+async fn in_cdata(s: &Store) -> Checked {
+    for name in ["a<b", "a"] {
+        s.put(name, "x").await?;
+    }
+    send(s, format!("<Delete><Object><Key>{}a<![CDATA[<b]]></Key></Object></Delete>", s.prefix)).await?;
+    same("what is left", s.names().await?, ["a"])
+}
+
+/// Python's XML writer encodes what is beyond ASCII so.
+async fn by_references(s: &Store) -> Checked {
+    s.put("\u{e9}\u{1f980}<", "x").await?;
+    send(s, format!("<Delete><Object><Key>{}&#233;&#x1F980;&#60;</Key></Object></Delete>", s.prefix)).await?;
+    same("what is left", s.names().await?, [""; 0])
+}
+
+async fn wrong_md5(s: &Store) -> Checked {
+    s.put("key", "x").await?;
+    let document = format!("<Delete><Object><Key>{}</Key></Object></Delete>", s.key("key"));
+    let post = s.raw_bucket(Method::Post).query("delete", "").header("content-md5", base64(&Md5::digest("another")));
+    let code = refused("a document with a wrong Content-MD5", post.body(document).send().await, &[400])?;
+    same("what is left", s.names().await?, ["key"])?;
+    same("the code", code.as_deref(), Some("BadDigest"))
 }
 
 async fn too_many(s: &Store) -> Checked {

@@ -18,7 +18,9 @@ pub(super) fn cases() -> Vec<Case> {
         case("presigned/head-and-delete", Cost::new(1, 2, 1), |s| Box::pin(presigned_others(s))),
         case("presigned/for-another-key", Cost::new(2, 1, 0), |s| Box::pin(presigned_for_another(s))),
         case("presigned/expired", Cost::new(1, 1, 0), |s| Box::pin(presigned_expired(s))),
+        case("presigned/with-a-header-that-is-not-signed", Cost::new(1, 1, 0), |s| Box::pin(presigned_and_more(s))),
         case("verbs/suffix", Cost::new(1, 3, 0), |s| Box::pin(suffix(s))),
+        case("verbs/ranges-of-an-empty-object", Cost::new(1, 4, 0), |s| Box::pin(of_an_empty_object(s))),
         case("verbs/conditional-get", Cost::new(1, 5, 0), |s| Box::pin(conditional_get(s))),
         case("verbs/conditional-put", Cost::new(5, 1, 0), |s| Box::pin(conditional_put(s))),
         case("verbs/put-of-unknown-length", Cost::new(5, 4, 0).and_bytes(3 * PART as u64, 3 * PART as u64), |s| {
@@ -96,6 +98,15 @@ async fn presigned_expired(s: &Store) -> Checked {
     Ok(())
 }
 
+/// What the signature does not cover, the holder of the URL could have made up.
+async fn presigned_and_more(s: &Store) -> Checked {
+    let url = s.client.presign(&s.bucket, s.key("key")).put().await?;
+    let put = by_url(s, Method::Put, "key", &url).header("x-amz-meta-role", "admin").body("content").send().await;
+    refused("x-amz-meta-role beside the signature", put, &[403])?;
+    refused("GET of what was refused", s.get("key").await, &[404])?;
+    Ok(())
+}
+
 async fn suffix(s: &Store) -> Checked {
     s.put("key", "content").await?;
     for (length, expected) in [(3, "ent"), (7, "content"), (100, "content")] {
@@ -103,6 +114,16 @@ async fn suffix(s: &Store) -> Checked {
         same(&format!("the last {length}"), &*object.body, expected.as_bytes())?;
         same("the size of the object", object.info.size, 7u64)?;
     }
+    Ok(())
+}
+
+/// Whatever the store says of ranges of nothing, what is read is nothing; and nothing is read beyond the end.
+async fn of_an_empty_object(s: &Store) -> Checked {
+    s.put("key", Vec::new()).await?;
+    let get = || s.client.get(&s.bucket, s.key("key"));
+    same("the whole", get().buffer().await?.body.len(), 0)?;
+    same("the last 9 bytes", get().suffix(9).buffer().await?.body.len(), 0)?;
+    refused("from byte 5", get().range(5..).buffer().await, &[416])?;
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use super::fault::Due;
 use super::line::Plan;
 use super::seeded::mix;
 use crate::answer::{Answer, Failure, error_answer, text_answer};
+use crate::document;
 use crate::linger::drain;
 use crate::protocol::RangeIgnored;
 use crate::service::Service;
@@ -255,7 +256,8 @@ async fn whole(body: Incoming) -> Bytes {
 
 /// The answer to a DeleteObjects of which no key was deleted.
 fn undeleted(request: &[u8], code: &str) -> Response<Answer> {
-    let text = String::from_utf8_lossy(request);
+    let text = document::plain(request).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
     let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>")).map(|(key, _)| key);
     let errors: String = keys
         .map(|key| format!("<Error><Key>{key}</Key><Code>{code}</Code><Message>{MESSAGE}</Message></Error>"))

@@ -1,4 +1,4 @@
-"""S3 servers as processes on loopback: ours, versitygw, MinIO and rclone as real ones, moto and S3Mock.
+"""S3 servers as processes on loopback: ours; versitygw, MinIO, rclone; moto and S3Mock.
 
 Each is started on a port of its own with keys that are made up for this run, so that
 several test runs live side by side and nothing outside can be reached by mistake.

@@ -52,7 +52,7 @@ def bucket(origin_memory):
 
 
 def _is_there(s3, bucket: str, upload: dict) -> bool:
-    """Whether an upload that is listed can be found: rclone lists those that it refused to complete."""
+    """Aborts an upload that is listed: rclone lists some that it no longer has."""
     try:
         s3.abort_multipart_upload(Bucket=bucket, Key=upload["Key"], UploadId=upload["UploadId"])
     except s3.exceptions.ClientError as error:

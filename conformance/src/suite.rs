@@ -131,7 +131,8 @@ impl Suite {
         let mut left = Vec::new();
         // What is still under way then is removed all the same, or found in the way of that.
         let _ = self.client.settle(Duration::from_secs(5)).await;
-        for name in self.made().clone() {
+        let made = self.made().clone();
+        for name in made {
             left.extend(cleanup::bucket(&self.client, &name).await.err());
         }
         left.extend(cleanup::prefix(&self.client, &self.bucket, &self.prefix).await.err());

@@ -27,6 +27,7 @@ from pathlib import Path
 
 # A room may name the rooms of a lower rank.
 RANK = {
+    "text": -1,
     "checksum": 0,
     "error": 0,
     "sync": 0,

@@ -6,7 +6,8 @@ use clap::Args;
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Access {
     /// Agree to pay for the requests, as buckets whose requesters pay demand
-    #[arg(long, value_name = "PAYER", num_args = 0..=1, default_missing_value = "requester", value_parser = ["requester"])]
+    #[arg(long, value_name = "PAYER", num_args = 0..=1, require_equals = true, default_missing_value = "requester")]
+    #[arg(value_parser = ["requester"])]
     pub(crate) request_payer: Option<String>,
     /// Refuse a bucket that does not belong to this account
     #[arg(long, value_name = "ACCOUNT", value_parser = account)]

@@ -3,6 +3,7 @@
 //! The derive below is the one definition that serves parsing, `--help`, the manual and the completions:
 //! `Cli::command()` hands it out whole.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueHint};
@@ -201,6 +202,30 @@ impl Command {
     }
 }
 
+/// Optional values that `aws s3` takes apart from their flag. Any other word behind such a flag is an argument of its own.
+const VALUES_APART: [(&str, &[&str]); 3] =
+    [("--sse", &["AES256", "aws:kms"]), ("--request-payer", &["requester"]), ("--if-none-match", &["*"])];
+
+/// Joins an optional value to its flag with `=`, which the parser requires, where it is one of those that can be meant.
+pub(crate) fn joined(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut ended = false;
+    for word in words {
+        let flag = joined.last().and_then(|last| VALUES_APART.iter().find(|(flag, _)| last == flag));
+        match (flag, joined.last_mut()) {
+            (Some((_, values)), Some(last)) if !ended && values.iter().any(|value| word == *value) => {
+                last.push("=");
+                last.push(word);
+            }
+            _ => {
+                ended |= word == "--";
+                joined.push(word);
+            }
+        }
+    }
+    joined
+}
+
 fn setting(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.replace('-', "_"), value.to_owned())),
@@ -211,6 +236,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::uri::Location;
     use clap::CommandFactory as _;
 
     #[test]
@@ -227,6 +253,41 @@ mod tests {
             let cli = Cli::try_parse_from(line).unwrap();
             assert!(cli.global.json);
             assert_eq!(cli.global.part_size.as_deref(), Some("8MiB"));
+        }
+    }
+
+    #[test]
+    fn an_optional_value_is_one_of_a_few_words_or_needs_an_equals_sign() {
+        let parse = |words: &[&str]| {
+            let words = ["wirespeed", "cp"].iter().chain(words).map(OsString::from);
+            let Command::Cp(arguments) = Cli::try_parse_from(joined(words)).unwrap().command else { panic!() };
+            arguments.copying
+        };
+        for flag in ["--if-none-match", "--sse", "--request-payer"] {
+            let copying = parse(&[flag, "FILE", "s3://b/k"]);
+            assert_eq!(copying.source, Location::Local("FILE".into()), "{flag}");
+        }
+        for (words, etag) in [
+            (&["--if-none-match", "FILE", "s3://b/k"][..], "*"),
+            (&["--if-none-match", "*", "FILE", "s3://b/k"], "*"),
+            (&["--if-none-match=*", "FILE", "s3://b/k"], "*"),
+            (&["--if-none-match=\"e\"", "s3://b/k", "FILE"], "\"e\""),
+            (&["FILE", "s3://b/k", "--if-none-match"], "*"),
+        ] {
+            assert_eq!(parse(words).write.if_none_match.as_deref(), Some(etag), "{words:?}");
+        }
+        for words in [["--sse", "aws:kms", "FILE", "s3://b/k"], ["--request-payer", "requester", "FILE", "s3://b/k"]] {
+            assert_eq!(parse(&words).source, Location::Local("FILE".into()), "{words:?}");
+        }
+        assert_eq!(joined(["--", "--sse", "AES256"].map(OsString::from)).len(), 3);
+        // Every optional value needs it, but those that may be a key by mistake, which no error may quote.
+        let command = Cli::command();
+        for verb in command.get_subcommands() {
+            for argument in verb.get_arguments().filter(|argument| argument.get_num_args().is_some_and(|n| n.min_values() == 0)) {
+                let takes_key = argument.get_id().as_str().starts_with("sse_c");
+                let takes_value = argument.get_action().takes_values();
+                assert!(!takes_value || takes_key || argument.is_require_equals_set(), "{} {argument}", verb.get_name());
+            }
         }
     }
 

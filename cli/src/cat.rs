@@ -106,11 +106,9 @@ const AHEAD: usize = 16;
 /// Runs `cat`.
 pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
     let wildcards = &arguments.wildcards;
-    if let Some(uri) = arguments.uris.iter().find(|uri| uri.is_prefix()) {
-        let all = uri.with_key(&format!("{}*", uri.key));
-        return Err(Failure::Usage(format!(
-            "`{uri}` names no object; give the whole key, or '{all}' for all under it"
-        )));
+    if let Some(uri) = arguments.uris.iter().find(|uri| uri.key.is_empty()) {
+        let all = uri.with_key("*");
+        return Err(Failure::Usage(format!("`{uri}` names no object; give the whole key, or '{all}' for all in it")));
     }
     if arguments.version_id.is_some() && (arguments.uris.len() > 1 || wildcards.of(&arguments.uris[0]).is_some()) {
         return Err(Failure::Usage("--version-id is of one object; name one".to_owned()));
@@ -185,7 +183,8 @@ impl Reading<'_> {
 
 /// Writes one object to standard output.
 pub(crate) async fn to_stdout(context: &Context<'_>, uri: &S3Uri, reading: &Reading<'_>) -> Result<(), Failure> {
-    write(context, Source::Get(Box::new(reading.get(context, uri)))).await
+    let written = write(context, Source::Get(Box::new(reading.get(context, uri)))).await;
+    written.map_err(|failure| failure.of_object(uri, "name '{}*' for all under it"))
 }
 
 enum Source {

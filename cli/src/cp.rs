@@ -140,6 +140,9 @@ impl Arguments {
     }
 }
 
+/// Advice where a source that ends in `/` is not an object.
+const ADD_RECURSIVE: &str = "add --recursive for all under it";
+
 /// Runs `cp`.
 pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
     bulk::supervised(&arguments.copying.run, copy(context, arguments)).await
@@ -154,7 +157,7 @@ async fn copy(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Fail
         return bulk::transfer(context, &asked, |job| job.no_clobber(no_clobber)).await;
     }
     match (&copying.source, &copying.destination) {
-        (Location::S3(uri), _) if uri.is_prefix() => Err(Failure::Usage(format!(
+        (Location::S3(uri), _) if uri.key.is_empty() => Err(Failure::Usage(format!(
             "`{uri}` names no object; give the whole key, or add --recursive for all under it"
         ))),
         (Location::S3(uri), Location::Local(path)) => download::one(context, arguments, uri, path).await,
@@ -186,11 +189,14 @@ async fn to_stdout(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) ->
         range: None,
         conditions: &conditions,
     };
-    cat::to_stdout(context, uri, &reading).await?;
-    Ok(Exit::Done)
+    cat::to_stdout(context, uri, &reading).await.map(|()| Exit::Done)
 }
 
 async fn from_stdin(context: &Context<'_>, arguments: &Arguments, uri: &S3Uri) -> Result<Exit, Failure> {
+    if uri.is_prefix() {
+        let message = format!("`{uri}` is a folder, and a stream has no name in it; give the whole key, or use pipe");
+        return Err(Failure::Usage(message));
+    }
     let options = arguments.copying.write.options(&arguments.copying.access, Some(&uri.key))?;
     pipe::upload(context, uri, options, arguments.expected_size, arguments.copying.run.dryrun).await
 }

@@ -82,7 +82,8 @@ impl Algorithm {
     fn check(given: Option<Algorithm>, flag: &str) -> Result<(), Failure> {
         match given {
             Some(Algorithm::Other) => Err(Failure::Usage(format!(
-                "{flag} takes the name of the algorithm, AES256, or nothing; the key belongs to {flag}-key"
+                "{flag} takes the name of the algorithm, AES256, or nothing; write {flag}=AES256 before a file's name, and the \
+                 key behind {flag}-key"
             ))),
             Some(Algorithm::Aes256) | None => Ok(()),
         }

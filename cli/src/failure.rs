@@ -11,6 +11,7 @@ use serde::Serialize;
 use wirespeed::ErrorKind;
 
 use crate::quoting::quoted;
+use crate::uri::S3Uri;
 
 /// How a command ended; the number is the process's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,22 @@ impl Failure {
             ),
         };
         Failure::Unfinished { what, bucket: bucket.clone(), key: key.clone(), upload_id: upload_id.clone() }
+    }
+
+    /// The same failure, unless it is that there is no object `uri` whose key ends in `/`: that may have been meant as a
+    /// folder, and `advice` says how to name all under it, with the address in place of `{}`.
+    pub(crate) fn of_object(self, uri: &S3Uri, advice: &str) -> Failure {
+        match &self {
+            Failure::Engine(error)
+                if uri.key.ends_with('/')
+                    && error.kind() == ErrorKind::NotFound
+                    && error.code() != Some("NoSuchBucket") =>
+            {
+                let advice = advice.replace("{}", &uri.to_string());
+                Failure::NothingFound(format!("there is no object `{uri}`; {advice}"))
+            }
+            _ => self,
+        }
     }
 
     /// The exit code of a command that ends with this failure.

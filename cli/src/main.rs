@@ -66,7 +66,7 @@ const SETTLE_WITHIN: Duration = Duration::from_millis(700);
 const STOP_WITHIN: Duration = Duration::from_millis(100);
 
 fn main() {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::try_parse_from(arguments::joined(std::env::args_os())) {
         Ok(cli) => cli,
         Err(answer) => {
             // Help, version or a usage error; nobody is left to tell if it cannot be printed.

@@ -47,6 +47,9 @@ pub(crate) struct Arguments {
 pub(crate) async fn run(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Failure> {
     let uri = &arguments.uri;
     let options = arguments.write.options(&arguments.access, Some(&uri.key))?;
+    if uri.key.is_empty() {
+        return Err(Failure::Usage(format!("`{uri}` names no object, and a stream has no name; give the whole key")));
+    }
     upload(context, uri, options, arguments.expected_size, arguments.dryrun).await
 }
 
@@ -58,9 +61,6 @@ pub(crate) async fn upload(
     expected_size: Option<u64>,
     dryrun: bool,
 ) -> Result<Exit, Failure> {
-    if uri.is_prefix() {
-        return Err(Failure::Usage(format!("`{uri}` names no object, and a stream has no name; give the whole key")));
-    }
     let mut tally = Tally::start(context.output, Operation::Upload);
     let mut item = Item { source: "-".to_owned(), destination: Some(uri.to_string()), ..Item::default() };
     if dryrun {

@@ -6,7 +6,7 @@ use wirespeed_bulk::{Entry, Job, Pattern};
 
 use crate::access::Access;
 use crate::bulk::account::Verb;
-use crate::bulk::ends::place;
+use crate::bulk::ends::{place, split};
 use crate::bulk::run_flags::RunFlags;
 use crate::bulk::{self, Telling};
 use crate::context::Context;
@@ -92,9 +92,9 @@ async fn remove(context: &Context<'_>, arguments: &Arguments) -> Result<Exit, Fa
             uri.key.clone()
         }
         None => {
-            let (folder, name) = uri.key.split_at(uri.key.rfind('/').map_or(0, |slash| slash + 1));
+            let (folder, name) = split(uri);
             alone = Some(Entry { version: arguments.version_id.clone(), ..Entry::named(name) });
-            folder.to_owned()
+            folder
         }
     };
     let from = place(&context.client, &uri.bucket, &prefix, &arguments.access, None);

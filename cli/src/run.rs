@@ -17,7 +17,7 @@ use futures_util::stream::FuturesUnordered;
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::arguments::{Cli, Command};
+use crate::arguments::{Cli, Command, joined};
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::Form;
@@ -209,7 +209,7 @@ impl Parser {
             words.insert(0, "wirespeed".into());
         }
         let parsed =
-            self.0.try_get_matches_from_mut(words).and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+            self.0.try_get_matches_from_mut(joined(words)).and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
         Some(match parsed {
             Ok(cli) => match refusal(&cli) {
                 None => Ok(cli),

@@ -68,7 +68,7 @@ pub(crate) struct WriteFlags {
     #[arg(long, value_name = "ACL", value_parser = ACLS)]
     acl: Option<String>,
     /// Encrypt with a key of the service (AES256) or of KMS
-    #[arg(long, value_name = "KIND", num_args = 0..=1, default_missing_value = "AES256")]
+    #[arg(long, value_name = "KIND", num_args = 0..=1, require_equals = true, default_missing_value = "AES256")]
     #[arg(value_parser = ["AES256", "aws:kms"])]
     sse: Option<String>,
     /// Key of KMS: its id, ARN or alias [default: the account's own]
@@ -85,8 +85,9 @@ pub(crate) struct WriteFlags {
     /// Only while the object has this ETag: the one that is read, or the one that is written over
     #[arg(long, value_name = "ETAG", value_parser = header)]
     pub(crate) if_match: Option<String>,
-    /// Writing, with *: only if there is no such object yet. Reading: only if its ETag is another than this
-    #[arg(long, value_name = "ETAG", num_args = 0..=1, default_missing_value = "*", value_parser = header)]
+    /// Writing: only if there is no such object yet. Reading, with =ETAG: only if the ETag does not match
+    #[arg(long, value_name = "ETAG", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    #[arg(value_parser = header)]
     pub(crate) if_none_match: Option<String>,
 }
 

@@ -52,7 +52,7 @@ fn usage_errors_exit_2_and_say_what_to_try() {
         (&["cp", "f", "s3://a/b", "--sse-c-key", "key-that-must-not-show"], "--sse-c"),
         (&["cp", "f", "s3://a/b", "--sse-c"], "--sse-c-key"),
         (&["cat", "s3://a/b", "--sse-c", "AES256", "--sse-c-key", "key-that-must-not-show"], "32 bytes"),
-        (&["cp", "f", "s3://a/b", "--sse", "rot13"], "aws:kms"),
+        (&["cp", "f", "s3://a/b", "--sse=rot13"], "aws:kms"),
         (&["cp", ".", "s3://a/b", "-r", "--sse", "AES256", "--sse-kms-key-id", "k"], "aws:kms"),
         (&["cp", "f", "s3://a/b", "--metadata", "a"], "k=v"),
         (&["cp", "f", "s3://a/b", "--metadata", "a=b\r\nevil: c"], "printable ASCII"),

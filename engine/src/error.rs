@@ -9,6 +9,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::text::printable;
+
+/// The most characters of a message: room for the longest path of a file beside some words.
+const MOST_MESSAGE: usize = 5_000;
+
+/// The most characters of a cause, and of an id that the server gave.
+const MOST_SHOWN: usize = 2_048;
+
 /// What the engine's verbs return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -96,7 +104,9 @@ struct Inner {
 
 impl Error {
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
-        Error(Box::new(Inner { kind: Some(kind), message: message.into(), ..Inner::default() }))
+        // It may quote a server, a file's name or the network: none of them is to command a terminal.
+        let message = printable(message.into(), MOST_MESSAGE);
+        Error(Box::new(Inner { kind: Some(kind), message, ..Inner::default() }))
     }
 
     /// A local file operation that failed; the path belongs in `message`.
@@ -140,9 +150,10 @@ impl Error {
     }
 
     pub(crate) fn with_response(mut self, status: u16, code: Option<String>, request_id: Option<String>) -> Error {
+        let shown = |text: Option<String>| text.map(|text| printable(text, MOST_SHOWN));
         self.0.status = Some(status);
-        self.0.code = code;
-        self.0.request_id = request_id;
+        self.0.code = shown(code);
+        self.0.request_id = shown(request_id);
         self
     }
 
@@ -264,13 +275,14 @@ impl fmt::Display for Error {
         }
         let mut source = e.source.as_deref().map(|s| s as &dyn std::error::Error);
         while let Some(cause) = source {
-            let text = cause.to_string();
+            let text = printable(cause.to_string(), MOST_SHOWN);
             if !text.is_empty() {
                 write!(f, ": {text}")?;
             }
             source = cause.source();
         }
         if let Some(upload_id) = &e.upload_id {
+            let upload_id = printable(upload_id.clone(), MOST_SHOWN);
             write!(f, "; multipart upload {upload_id} could not be aborted and may still be stored")?;
         }
         if let Some(hint) = e.hint {

@@ -16,6 +16,7 @@ mod metrics;
 mod net;
 mod pace;
 mod sync;
+mod text;
 mod transfer;
 
 #[cfg(feature = "internals")]

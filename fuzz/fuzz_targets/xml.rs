@@ -4,21 +4,37 @@
 
 use libfuzzer_sys::fuzz_target;
 use wirespeed_fuzz::wire::xml::{
-    is_representable, parse_complete_multipart, parse_copy_object, parse_copy_part, parse_create_session,
+    CompletedUpload, check_empty, is_representable, parse_complete_multipart, parse_copy_result, parse_create_session,
     parse_delete_result, parse_error, parse_initiate_multipart, parse_list_buckets, parse_list_parts,
     parse_list_uploads, parse_list_versions, parse_tagging, write_delete_objects,
 };
 
+/// Whether the document begins as a web page does.
+fn is_html(data: &[u8]) -> bool {
+    let begins = |with: &[u8]| data.trim_ascii_start().get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
+    begins(b"<html>") || begins(b"<!doctype")
+}
+
 fuzz_target!(|data: &[u8]| {
-    let _ = parse_error(data);
-    let _ = parse_delete_result(data);
+    if let Some(error) = parse_error(data) {
+        assert!(!error.code.is_empty() && !error.to_string().chars().any(char::is_control));
+    }
+    if check_empty(data).is_ok() {
+        assert!(!is_html(data), "a page was taken for success");
+    }
+    if let Ok(result) = parse_delete_result(data) {
+        assert!(result.deleted.iter().all(|(key, _)| !key.is_empty()));
+    }
     let _ = parse_list_buckets(data);
     if let Ok(id) = parse_initiate_multipart(data) {
         assert!(!id.is_empty());
     }
-    let _ = parse_complete_multipart(data);
-    let _ = parse_copy_object(data);
-    let _ = parse_copy_part(data);
+    if let Ok(CompletedUpload::Done { etag, .. }) = parse_complete_multipart(data) {
+        assert!(!etag.is_empty() && !is_html(data));
+    }
+    if let Ok(copied) = parse_copy_result(data) {
+        assert!(!copied.etag.is_empty() && !is_html(data));
+    }
     if let Ok(page) = parse_list_parts(data) {
         assert!(page.parts.iter().all(|part| part.number > 0 && !part.etag.is_empty()));
     }
@@ -36,13 +52,13 @@ fuzz_target!(|data: &[u8]| {
         return;
     }
     let mut request = Vec::new();
-    write_delete_objects(&mut request, [(key, None)].into_iter(), true).expect("a representable key");
+    write_delete_objects(&mut request, [(key, None)].into_iter()).expect("a representable key");
     // The answer names the key as the request does: it must come back as it was.
     let text = String::from_utf8(request).expect("what is written is UTF-8");
     let written = text.split_once("<Key>").and_then(|(_, rest)| rest.split_once("</Key>")).expect("a key").0;
     let answer = format!(
         "<DeleteResult><Error><Key>{written}</Key><Code>AccessDenied</Code><Message>no</Message></Error></DeleteResult>"
     );
-    let failures = parse_delete_result(answer.as_bytes()).expect("an answer with the key as we write it");
-    assert_eq!(failures[0].key, key);
+    let result = parse_delete_result(answer.as_bytes()).expect("an answer with the key as we write it");
+    assert_eq!(result.failures[0].key, key);
 });

@@ -7,6 +7,8 @@ pub mod checksum;
 #[path = "../../bulk/src/state/record.rs"]
 #[allow(missing_docs, unreachable_pub, dead_code)]
 pub mod resume_record;
+#[path = "../../engine/src/text.rs"]
+mod text;
 #[path = "../../engine/src/wire/mod.rs"]
 #[allow(missing_docs)]
 pub mod wire;

@@ -48,8 +48,10 @@ impl Verbs {
     /// `source_sse_customer_key` is the key it was encrypted with. `progress` is called with a `Progress`.
     ///
     /// Raises `NotFoundError` where there is no such source, `PreconditionError` where it has another
-    /// tag or changes while it is copied, and the others of `wirespeed.errors`.
-    #[pyo3(signature = (source, target, *, source_version_id=None, source_if_match=None, progress=None, **options))]
+    /// tag or changes while it is copied, and the others of `wirespeed.errors`. With `confirm`, for those
+    /// who delete the source afterwards, the copy succeeds only where it is proven: its tag is the
+    /// source's or follows from those of its parts, or a HEAD finds it with the source's size.
+    #[pyo3(signature = (source, target, *, source_version_id=None, source_if_match=None, confirm=false, progress=None, **options))]
     fn copy(
         &self,
         py: Python<'_>,
@@ -57,6 +59,7 @@ impl Verbs {
         target: &Bound<'_, PyAny>,
         source_version_id: Option<String>,
         source_if_match: Option<String>,
+        confirm: bool,
         progress: Option<Py<PyAny>>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<PyAny>> {
@@ -74,6 +77,9 @@ impl Verbs {
             .copy(source.bucket, source.key, target.bucket, target.key)
             .options(options.put)
             .progress(counts);
+        if confirm {
+            copy = copy.confirmed();
+        }
         if let Some(id) = source_version_id {
             copy = copy.source_version(id);
         }

@@ -987,6 +987,7 @@ class Client:
         *,
         source_version_id: str | None = None,
         source_if_match: str | None = None,
+        confirm: bool = False,
         progress: _OnProgress | None = None,
         **options: Unpack[CopyOptions],
     ) -> CopyResult: ...
@@ -1424,6 +1425,7 @@ class AsyncClient:
         *,
         source_version_id: str | None = None,
         source_if_match: str | None = None,
+        confirm: bool = False,
         progress: _OnProgress | None = None,
         **options: Unpack[CopyOptions],
     ) -> Awaitable[CopyResult]: ...

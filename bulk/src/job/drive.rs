@@ -9,7 +9,7 @@ use super::lane::Ended;
 use super::lanes::Lanes;
 use super::plan::{Planned, Step, plan};
 use super::removal::Removal;
-use super::way::Way;
+use super::way::{Way, check_read};
 use super::{Job, Kind, Settings, stated};
 use crate::compare::Compare;
 use crate::entry::Entry;
@@ -249,7 +249,10 @@ impl Driver<'_> {
 
     fn transferred(&mut self, (entry, result): Ended) {
         match result {
-            Ok(_) if self.kind == Kind::Move => self.removal.add(entry),
+            Ok(transferred) if self.kind == Kind::Move => match self.check_moved(&entry, &transferred) {
+                Ok(()) => self.removal.add(entry),
+                Err(failure) => self.settle(&entry, self.action, Outcome::Failed(failure)),
+            },
             Ok(Transferred { size, etag }) => {
                 let size = size.or(entry.size);
                 self.tell(&entry, self.action, size, etag.as_deref(), Outcome::Done);
@@ -258,6 +261,15 @@ impl Driver<'_> {
                 self.settle(&entry, self.action, Outcome::Skipped("it is there already"));
             }
             Err(failure) => self.settle(&entry, self.action, Outcome::Failed(failure)),
+        }
+    }
+
+    /// Checks that what a move brought to this machine is what it is about to remove. What goes to S3 is confirmed by the
+    /// engine, and what passes through this machine when it is read.
+    fn check_moved(&self, entry: &Entry, Transferred { size, etag }: &Transferred) -> Result<(), Failure> {
+        match (&self.from, &self.to) {
+            (Place::Bucket(from), Place::Folder(_)) => check_read(from, entry, *size, etag.as_deref()),
+            _ => Ok(()),
         }
     }
 

@@ -11,7 +11,7 @@ use wirespeed::{CopyDirective, ObjectInfo, PutOptions};
 
 use super::call::Transferred;
 use super::lane::Ended;
-use super::way::Way;
+use super::way::{Way, check_read};
 use crate::entry::Entry;
 use crate::failure::Failure;
 
@@ -81,11 +81,17 @@ async fn relay(way: &Way, entry: &Entry) -> Result<Transferred, Failure> {
     if let Some(version) = &entry.version {
         get = get.version(version);
     }
+    if let Some(etag) = way.listed_etag(entry).filter(|etag| !etag.starts_with("W/")) {
+        get = get.if_match(etag);
+    }
     if let Some(verify) = settings.verify {
         get = get.verify(verify);
     }
     let content = get.stream().await?;
     let size = content.length();
+    if way.removes_source() {
+        check_read(from, entry, Some(size), content.info().etag.as_deref())?;
+    }
     let options = match settings.metadata {
         CopyDirective::Copy => described(content.info(), way.options().clone()),
         CopyDirective::Replace => way.options().clone(),

@@ -19,6 +19,21 @@ use crate::state::State;
 /// Parts are no smaller than this, in bytes, except in tests; what is as small is written again rather than resumed.
 const ONE_REQUEST: u64 = 1 << 20;
 
+/// Checks that what was read of an object, before it is removed, is the object that was listed. S3 names the entity tag of
+/// every object that is read: an answer without one is not its.
+pub(super) fn check_read(from: &Bucket, entry: &Entry, size: Option<u64>, etag: Option<&str>) -> Result<(), Failure> {
+    let differs = |listed: &str, found: &str| listed.trim_matches('"') != found.trim_matches('"');
+    let what = match (entry.etag.as_deref(), etag) {
+        (_, None) => "the server named no ETag with its bytes, as S3 always does",
+        (Some(listed), Some(found)) if differs(listed, found) => "its ETag is not the one that was listed",
+        _ if entry.size.is_some() && size != entry.size => "its size is not the one that was listed",
+        _ => return Ok(()),
+    };
+    let (bucket, key) = (&from.name, from.key_of(&entry.key));
+    let why = format!("s3://{bucket}/{} stays where it is: {what}; compare the two and move it again", key.escape_debug());
+    Err(Failure::Refused(why))
+}
+
 /// Between which places, and how.
 #[derive(Clone)]
 pub(super) struct Way {
@@ -65,6 +80,7 @@ impl Way {
             Ends::Down { .. } | Ends::Discard { .. } => PutOptions::default(),
         };
         let options = if no_clobber { options.if_none_match_any() } else { options };
+        let options = if exactly { options.confirmed() } else { options };
         Ok(Way { ends, settings: settings.clone(), exactly, no_clobber, options })
     }
 
@@ -103,6 +119,16 @@ impl Way {
 
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Whether the source is removed when it has been transferred.
+    pub(super) fn removes_source(&self) -> bool {
+        self.exactly
+    }
+
+    /// The entity tag that a source must have, where what was listed must be what is transferred.
+    pub(super) fn listed_etag<'a>(&self, entry: &'a Entry) -> Option<&'a str> {
+        entry.etag.as_deref().filter(|_| self.exactly)
     }
 
     /// With what every object is written.
@@ -180,7 +206,7 @@ impl Way {
                 if let Some(version) = &entry.version {
                     item = item.version(version);
                 }
-                if let Some(etag) = entry.etag.as_ref().filter(|_| self.exactly) {
+                if let Some(etag) = self.listed_etag(entry) {
                     item = item.if_match(etag);
                 }
                 Handed::Across(item)
@@ -196,7 +222,7 @@ impl Way {
         if let Some(version) = &entry.version {
             item = item.version(version);
         }
-        if let Some(etag) = entry.etag.as_ref().filter(|_| self.exactly) {
+        if let Some(etag) = self.listed_etag(entry) {
             item = item.if_match(etag);
         }
         // As `aws s3` does: what a later sync compares by.

@@ -35,7 +35,7 @@ async fn versions_go_for_good() {
 #[tokio::test]
 async fn what_the_server_keeps_is_told_of_its_key() {
     let client = canned(
-        "<DeleteResult><Error><Key>b</Key><Code>AccessDenied</Code><Message>no</Message></Error>\
+        "<DeleteResult><Deleted><Key>a</Key></Deleted><Error><Key>b</Key><Code>AccessDenied</Code><Message>no</Message></Error>\
          <Error><Key>z</Key><Code>X</Code><Message>odd</Message></Error></DeleteResult>",
     )
     .await;

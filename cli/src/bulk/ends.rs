@@ -173,7 +173,7 @@ impl Source {
         if asked.recursive {
             return Ok(Source { prefix: uri.folder(), alone: None, pattern: None });
         }
-        if uri.is_prefix() {
+        if uri.key.is_empty() {
             return Err(Failure::Usage(format!(
                 "`{uri}` names no object; give the whole key, or add --recursive for all under it"
             )));
@@ -273,9 +273,10 @@ fn folder_of(path: &Path) -> PathBuf {
     }
 }
 
-/// A key up to its last slash, and what follows.
-fn split(uri: &S3Uri) -> (String, String) {
-    let at = uri.key.rfind('/').map_or(0, |slash| slash + 1);
+/// The folder of a key, and the name in it: a slash at the end belongs to the name.
+pub(crate) fn split(uri: &S3Uri) -> (String, String) {
+    let inner = uri.key.strip_suffix('/').unwrap_or(&uri.key);
+    let at = inner.rfind('/').map_or(0, |slash| slash + 1);
     (uri.key[..at].to_owned(), uri.key[at..].to_owned())
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use wirespeed::{GetMany, ObjectInfo, Progress, SseCustomerKey};
 
-use super::Arguments;
+use super::{ADD_RECURSIVE, Arguments};
 use crate::access::Access;
 use crate::bulk::ends::destination_file;
 use crate::context::Context;
@@ -39,7 +39,7 @@ pub(super) async fn one(
                 let key = arguments.copying.write.customer_key.read()?;
                 if let Err(error) = head(context, &arguments.copying.access, uri, Some(version), key).await {
                     drop(bar);
-                    return tally.failed_alone(&item, error.into());
+                    return tally.failed_alone(&item, Failure::from(error).of_object(uri, ADD_RECURSIVE));
                 }
                 fs::create_dir_all(folder).map_err(|source| Failure::local("make the folder", folder, source))?;
             }
@@ -70,7 +70,7 @@ pub(super) async fn one(
             tally.done(&item);
             tally.finish(None)
         }
-        Some(Err(error)) => tally.failed_alone(&item, error.into()),
+        Some(Err(error)) => tally.failed_alone(&item, Failure::from(error).of_object(uri, ADD_RECURSIVE)),
         None => {
             let failure = tally.loss_of(&item);
             tally.failed_alone(&item, failure)
@@ -94,7 +94,7 @@ pub(super) async fn would(
             tally.would(&item);
             tally.finish(None)
         }
-        Err(error) => tally.failed_alone(&item, error.into()),
+        Err(error) => tally.failed_alone(&item, Failure::from(error).of_object(uri, ADD_RECURSIVE)),
     }
 }
 

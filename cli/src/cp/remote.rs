@@ -2,7 +2,7 @@
 
 use wirespeed::{CopyDirective, Progress};
 
-use super::{Arguments, download};
+use super::{ADD_RECURSIVE, Arguments, download};
 use crate::bulk::ends::under_its_name;
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
@@ -36,7 +36,7 @@ pub(super) async fn one(
                 tally.would(&item);
                 tally.finish(None)
             }
-            Err(error) => tally.failed_alone(&item, error.into()),
+            Err(error) => tally.failed_alone(&item, Failure::from(error).of_object(from, ADD_RECURSIVE)),
         };
     }
     let progress = Progress::default();
@@ -61,6 +61,6 @@ pub(super) async fn one(
             tally.done(&item);
             tally.finish(None)
         }
-        Err(error) => tally.failed_alone(&item, error.into()),
+        Err(error) => tally.failed_alone(&item, Failure::from(error).of_object(from, ADD_RECURSIVE)),
     }
 }

@@ -27,7 +27,20 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Answer {
-        Answer { status, head: String::new(), body: body.into(), pause: Duration::ZERO }
+        // S3 names the entity tag of whatever it stores and sends.
+        let head = if status == 200 { "etag: \"e\"\r\n".to_owned() } else { String::new() };
+        Answer { status, head, body: body.into(), pause: Duration::ZERO }
+    }
+
+    /// An answer that names no entity tag.
+    pub(crate) fn bare(status: u16, body: impl Into<Vec<u8>>) -> Answer {
+        Answer { head: String::new(), ..Answer::new(status, body) }
+    }
+
+    /// The page of something that is not an S3 server.
+    pub(crate) fn page() -> Answer {
+        let body = b"<!DOCTYPE html><html><body>Sign in</body></html>".to_vec();
+        Answer { status: 200, head: "content-type: text/html\r\n".to_owned(), body, pause: Duration::ZERO }
     }
 
     /// A refusal with an error code.
@@ -39,7 +52,7 @@ impl Answer {
     pub(crate) fn part(object: &[u8], asked: &Asked) -> Answer {
         let last = object.len() - 1;
         let (first, last) = asked.range.map_or((0, last), |(first, end)| (first, end.min(last)));
-        let head = format!("content-range: bytes {first}-{last}/{}\r\n", object.len());
+        let head = format!("etag: \"e\"\r\ncontent-range: bytes {first}-{last}/{}\r\n", object.len());
         Answer { head, ..Answer::new(206, &object[first..=last]) }
     }
 

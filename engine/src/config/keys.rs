@@ -241,7 +241,8 @@ pub const CONFIG_KEYS: &[ConfigKey] = &[
     ConfigKey {
         name: "max_attempts",
         environment: &["AWS_MAX_ATTEMPTS"],
-        help: "requests made for one part before its failure is reported",
+        help: "requests for one part, the first included; where the server throttles some and serves others, four retries \
+               for each of these",
         read: |config, value| {
             config.max_attempts = number(value, 1, 100)? as u32;
             Ok(())

@@ -155,7 +155,9 @@ pub struct Config {
     pub first_byte_timeout: Duration,
     /// How long a body may stand still, in either direction.
     pub stall_timeout: Duration,
-    /// Requests made for one part before its failure is reported.
+    /// Requests for one part before its failure is reported, the first included. A request that is throttled while the
+    /// server serves others of the client has four retries for each that this allows; while the server does not answer
+    /// at all, the waits between the attempts are longer.
     pub max_attempts: u32,
     /// Whether the bytes of an upload are covered by the request's signature.
     pub payload_signing: PayloadSigning,

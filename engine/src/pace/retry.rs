@@ -5,10 +5,15 @@
 //! service from being asked many times over: retries take tokens, successes bring some back. The
 //! quota's figures are those of the AWS SDKs' standard retry mode: 500 tokens, 5 for a retry, 10
 //! after a timeout, 1 back for a first-attempt success.
+//!
+//! A server that restarts refuses connections for some seconds. Where no request of the client succeeds meanwhile (an
+//! outage), the waits grow faster, so that five attempts take 4 to 8 seconds, and they cost no tokens, since no server
+//! has any work from them. An outage that lasts longer than [`PATIENCE`] is not waited for any more: what fails then
+//! is tried again soon and costs tokens, so that a long job with a dead server ends soon.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 const QUOTA: i64 = 500;
 const RETRY_COST: i64 = 5;
@@ -19,6 +24,15 @@ const FIRST_CAP: Duration = Duration::from_millis(50);
 /// A throttled request waits longer from the start: the server is over its limit, not broken.
 const FIRST_THROTTLED_CAP: Duration = Duration::from_millis(500);
 const LONGEST_CAP: Duration = Duration::from_secs(20);
+/// During an outage the first wait stays short, in case that another address or one lost packet was the trouble, and the
+/// following ones are four times as long each.
+const FIRST_OUTAGE_CAP: Duration = Duration::from_millis(200);
+const LONGEST_OUTAGE_CAP: Duration = Duration::from_secs(4);
+
+/// How long an outage is waited for: longer than the attempts of one request take by default.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Failures that are farther apart belong to different outages.
+const FORGETTING: Duration = Duration::from_secs(30);
 
 /// How many retries there are for one where the server takes requests of others. At a prefix's limit one request in
 /// three may be refused, and of ten million objects none should fail for having been unlucky five times: five attempts
@@ -39,6 +53,8 @@ pub(crate) enum Retry {
     Backoff,
     /// A passing fault that has already cost its whole timeout.
     AfterTimeout,
+    /// No server answered: the connection was refused, or broke before the head of an answer.
+    Unreachable,
     /// The server asked for fewer requests.
     Throttled(Throttle),
 }
@@ -57,11 +73,42 @@ pub(crate) struct Throttle {
 pub(crate) struct RetryPolicy {
     max_attempts: AtomicU32,
     tokens: AtomicI64,
+    outage: Outage,
+}
+
+/// The time in which no request has been answered, though some were tried. In milliseconds after `epoch`, plus one.
+struct Outage {
+    epoch: Instant,
+    /// The first failure; 0 while there is no outage.
+    since: AtomicU64,
+    last: AtomicU64,
+}
+
+impl Outage {
+    /// Notes a failure at `now`. Returns how long the outage has lasted; `None` where it begins with this failure.
+    fn note(&self, now: Instant) -> Option<Duration> {
+        let now = u64::try_from(now.saturating_duration_since(self.epoch).as_millis()).unwrap_or(u64::MAX - 1) + 1;
+        let last = self.last.swap(now, Ordering::Relaxed);
+        let since = self.since.load(Ordering::Relaxed);
+        if since == 0 || now.saturating_sub(last) > FORGETTING.as_millis() as u64 {
+            self.since.store(now, Ordering::Relaxed);
+            return None;
+        }
+        Some(Duration::from_millis(now.saturating_sub(since)))
+    }
+
+    fn end(&self) {
+        // Read first: a request that succeeds mostly finds no outage, and writes to no shared line.
+        if self.since.load(Ordering::Relaxed) != 0 {
+            self.since.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 impl RetryPolicy {
     pub(crate) fn new(max_attempts: u32) -> RetryPolicy {
-        RetryPolicy { max_attempts: AtomicU32::new(max_attempts), tokens: AtomicI64::new(QUOTA) }
+        let outage = Outage { epoch: Instant::now(), since: AtomicU64::new(0), last: AtomicU64::new(0) };
+        RetryPolicy { max_attempts: AtomicU32::new(max_attempts), tokens: AtomicI64::new(QUOTA), outage }
     }
 
     /// What a profile says, once it has been read.
@@ -71,10 +118,37 @@ impl RetryPolicy {
 
     /// How long to wait before attempt `attempts + 1`, or `None` to give up after `attempts`.
     pub(crate) fn next(&self, retry: Retry, attempts: u32) -> Option<Duration> {
+        match retry {
+            Retry::Unreachable => self.next_in_outage(attempts, Instant::now()),
+            retry => self.next_of(retry, attempts),
+        }
+    }
+
+    fn next_in_outage(&self, attempts: u32, now: Instant) -> Option<Duration> {
+        let cost = match self.outage.note(now) {
+            Some(lasted) if lasted > PATIENCE => return self.next_of(Retry::Backoff, attempts),
+            // Others are answered, or were until now: it is a retry like any other.
+            None => RETRY_COST,
+            Some(_) => 0,
+        };
+        if attempts >= self.max_attempts.load(Ordering::Relaxed) || !self.take(cost) {
+            return None;
+        }
+        let cap = FIRST_OUTAGE_CAP.saturating_mul(4u32.saturating_pow(attempts.saturating_sub(1)));
+        // At least half: the attempts must last until the server is back.
+        Some(cap.min(LONGEST_OUTAGE_CAP).mul_f64(0.5 + fastrand::f64() / 2.0))
+    }
+
+    /// Notes that a server has answered.
+    pub(crate) fn answered(&self) {
+        self.outage.end();
+    }
+
+    fn next_of(&self, retry: Retry, attempts: u32) -> Option<Duration> {
         let (cost, first_cap, at_least) = match retry {
             Retry::Never | Retry::Remedied => return None,
             Retry::AtOnce => return Some(Duration::ZERO),
-            Retry::Backoff => (RETRY_COST, FIRST_CAP, Duration::ZERO),
+            Retry::Backoff | Retry::Unreachable => (RETRY_COST, FIRST_CAP, Duration::ZERO),
             Retry::AfterTimeout => (TIMEOUT_COST, FIRST_CAP, Duration::ZERO),
             Retry::Throttled(throttle) => {
                 let is_free = throttle.is_late || throttle.is_crowded;
@@ -140,6 +214,53 @@ mod tests {
         }
         assert!(policy.next(Retry::Backoff, 1).is_some());
         assert!(policy.next(Retry::Backoff, 1).is_none());
+    }
+
+    #[test]
+    fn five_attempts_outlast_a_restart_and_a_dead_server_is_given_up() {
+        let policy = RetryPolicy::new(5);
+        let start = Instant::now();
+        for _ in 0..200 {
+            // 64 workers, each with an item: the quota must not end them.
+            let waits: Duration = (1..5).map(|attempts| policy.next_in_outage(attempts, start).unwrap()).sum();
+            assert!((Duration::from_secs(4)..Duration::from_millis(8_300)).contains(&waits), "{waits:?}");
+            assert!(policy.next_in_outage(1, start).unwrap() <= FIRST_OUTAGE_CAP, "the first retry is soon");
+        }
+        assert_eq!(policy.next_in_outage(5, start), None, "attempts bound it");
+        assert_eq!(policy.tokens.load(Ordering::Relaxed), QUOTA - RETRY_COST, "the first failure of an outage pays");
+        let mut later = start;
+        for _ in 0..20 {
+            later += Duration::from_secs(1);
+            policy.next_in_outage(1, later);
+        }
+        assert!(policy.next_in_outage(4, later).unwrap() <= 8 * FIRST_CAP, "nobody waits for a dead server");
+        let granted = (0..1_000).take_while(|_| policy.next_in_outage(1, later).is_some()).count();
+        assert!(granted as i64 <= QUOTA / RETRY_COST, "and the quota bounds what is asked of it: {granted}");
+    }
+
+    #[test]
+    fn an_outage_ends_with_an_answer_or_is_forgotten() {
+        let policy = RetryPolicy::new(5);
+        let start = Instant::now();
+        let is_long = |policy: &RetryPolicy, now| policy.next_in_outage(4, now).unwrap() >= LONGEST_OUTAGE_CAP / 2;
+        assert!(is_long(&policy, start));
+        let mut late = start;
+        while late - start <= PATIENCE {
+            late += Duration::from_secs(4);
+            policy.next_in_outage(1, late);
+        }
+        assert!(!is_long(&policy, late));
+        policy.answered();
+        assert!(is_long(&policy, late), "the server was there meanwhile");
+        assert!(is_long(&policy, late + FORGETTING + PATIENCE), "a failure long after the last is a new outage");
+        // A server that answers some requests and breaks others is asked no more than the quota allows.
+        let granted = (0..1_000)
+            .take_while(|_| {
+                policy.answered();
+                policy.next_in_outage(1, late).is_some()
+            })
+            .count();
+        assert!(granted as i64 <= QUOTA / RETRY_COST);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::options::sent_by_await;
 use super::pages::{Marker, Pages};
 use super::place::Place;
 use super::refusal::Failure;
-use super::request::{Call, Subject, head_only, sha256};
+use super::request::{Call, Subject, sha256, without_document};
 use crate::error::{Error, ErrorKind, Result};
 use crate::net::is_directory_bucket;
 use crate::wire::request::Method;
@@ -25,14 +25,16 @@ pub(crate) async fn create(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     let mut body = Vec::new();
     write_create_bucket(&mut body, &engine.region().await.map_err(|error| subject.explain(error))?);
     let call = Call { body: &body, payload: sha256(&body), ..Call::new(Method::Put) };
-    engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), head_only, done_before("BucketAlreadyOwnedByYou")).await
+    let done = done_before("BucketAlreadyOwnedByYou");
+    engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), without_document, done).await
 }
 
 pub(crate) async fn delete(engine: &Arc<Engine>, bucket: &str) -> Result<()> {
     engine.keep_house();
     let subject = itself(engine, "delete bucket", bucket).await?;
     let call = Call::new(Method::Delete);
-    engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), head_only, done_before("NoSuchBucket")).await
+    let done = done_before("NoSuchBucket");
+    engine.ask_in_doubt(&subject, &call, ANSWER_BYTES, |_| (), without_document, done).await
 }
 
 /// What a refusal with this code means after an attempt whose answer was lost: that one had worked.

@@ -1,27 +1,31 @@
 //! DELETE: one object or one version of it, or many in batches.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::Engine;
 use super::options::{Access, Attached, access_methods, sent_by_await};
 use super::read_options::version_method;
 use super::refusal::{Failure, failed_inside_success};
-use super::request::{Attempts, Call, Subject, head_only, sha256};
+use super::request::{Attempts, Call, Subject, sha256, without_document};
 use super::workers::run_together;
 use crate::error::{Error, ErrorKind, Result};
 use crate::pace::Retry;
 use crate::wire::checksum::content_md5;
 use crate::wire::request::Method;
 use crate::wire::response::ResponseHead;
-use crate::wire::xml::{ErrorBody, is_representable, parse_delete_result, write_delete_objects};
+use crate::wire::xml::{DeleteResult, ErrorBody, is_representable, parse_delete_result, write_delete_objects};
 
 pub use crate::wire::xml::DeleteFailure;
 
 /// The most keys that one DeleteObjects may name.
 const BATCH: usize = 1000;
 
-/// An answer in quiet mode names the failures alone; at worst, all of the batch.
+/// An answer names every object of the batch, at worst with keys of 1,024 bytes that are written as references.
 const ANSWER_BYTES: usize = 8 << 20;
+
+const UNCONFIRMED: &str =
+    "the server's answer does not say whether it was deleted; look whether it is there, or delete it again";
 
 /// What a delete did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,7 +83,7 @@ async fn delete_one(engine: &Arc<Engine>, subject: &Subject, headers: &[(&str, &
         delete_marker: head.header("x-amz-delete-marker").is_some_and(|marker| marker.eq_ignore_ascii_case(b"true")),
         version_id: head.version_id.map(str::to_owned),
     };
-    engine.ask(subject, &call, ANSWER_BYTES, read, head_only).await
+    engine.ask(subject, &call, ANSWER_BYTES, read, without_document).await
 }
 
 /// What is to be deleted: a key, and the version where one is named.
@@ -187,7 +191,7 @@ fn judged(failure: &DeleteFailure) -> Failure {
 async fn delete_at_once(engine: &Arc<Engine>, subject: &Subject, batch: &[Target]) -> Result<Vec<DeleteFailure>> {
     let mut body = Vec::new();
     let targets = batch.iter().map(|(key, version)| (key.as_str(), version.as_deref()));
-    write_delete_objects(&mut body, targets, true)
+    write_delete_objects(&mut body, targets)
         .map_err(|error| subject.explain(Error::new(ErrorKind::Config, error.to_string())))?;
     let md5 = content_md5(&body);
     let call = Call {
@@ -197,7 +201,32 @@ async fn delete_at_once(engine: &Arc<Engine>, subject: &Subject, batch: &[Target
         payload: sha256(&body),
         ..Call::new(Method::Post)
     };
-    engine.ask(subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_delete_result(&answer)).await
+    let parse = |answer: Vec<u8>, ()| parse_delete_result(&answer);
+    let DeleteResult { deleted, mut failures } = engine.ask(subject, &call, ANSWER_BYTES, |_| (), parse).await?;
+    if deleted.len() + failures.len() < batch.len() {
+        failures.extend(unnamed(batch, &deleted, &failures));
+    }
+    Ok(failures)
+}
+
+/// The objects that an answer does not name, though it names every one that was deleted or not: nothing says that they
+/// are gone.
+fn unnamed(batch: &[Target], deleted: &[Target], failures: &[DeleteFailure]) -> Vec<DeleteFailure> {
+    let failed = failures.iter().map(|failure| (failure.key.as_str(), failure.version_id.as_deref()));
+    let deleted = deleted.iter().map(|(key, version)| (key.as_str(), version.as_deref()));
+    let mut named: HashSet<_> = deleted.chain(failed).collect();
+    let mut silent = Vec::new();
+    for (key, version_id) in batch {
+        if named.insert((key, version_id.as_deref())) {
+            silent.push(DeleteFailure {
+                key: key.clone(),
+                version_id: version_id.clone(),
+                code: "Unconfirmed".to_owned(),
+                message: UNCONFIRMED.to_owned(),
+            });
+        }
+    }
+    silent
 }
 
 /// One that XML cannot carry; why it was kept, if it was.

@@ -10,6 +10,7 @@ mod body;
 pub(crate) mod bucket;
 pub(crate) mod checksum;
 pub(crate) mod cleanup;
+mod confirm;
 pub(crate) mod copy;
 pub(crate) mod copy_many;
 mod crew;

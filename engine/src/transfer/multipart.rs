@@ -11,9 +11,11 @@ use tracing::Instrument;
 
 use super::Engine;
 use super::cleanup::Cleanup;
+use super::confirm::{confirm, is_same};
 use super::lost_answer::{LostAnswer, etag_of_parts, find};
 use super::options::{Borrowed, Fields};
 use super::put::PutOutcome;
+use super::put_options::Written;
 use super::refusal::{Failure, failed_inside_success};
 use super::request::{Attempts, Call, Subject, sha256, unreadable};
 use super::upload::{ANSWER_BYTES, other_bytes, stored};
@@ -163,13 +165,13 @@ pub(super) struct Completing<'a> {
     /// Of the object, in bytes.
     pub(super) size: u64,
     pub(super) checksum: Option<ChecksumAlgorithm>,
-    /// What must hold for the object to be written.
-    pub(super) conditions: &'a Fields,
+    /// How the object is written.
+    pub(super) written: &'a Written,
 }
 
 impl Completing<'_> {
     pub(super) async fn run(self, parts: &[SentPart]) -> Result<PutOutcome> {
-        let Completing { engine, subject, upload_id, size, checksum: algorithm, conditions } = self;
+        let Completing { engine, subject, upload_id, size, checksum: algorithm, written } = self;
         let mut body = Vec::new();
         // All of them or none: a server that was told of checksums wants every part's.
         let sums: Option<Vec<Sum>> = parts.iter().map(|part| part.sum).collect();
@@ -186,7 +188,7 @@ impl Completing<'_> {
         if let (Some(algorithm), Some(value)) = (algorithm, &whole_value) {
             headers.extend([(algorithm.header(), value.as_str()), ("x-amz-checksum-type", algorithm.multipart_type())]);
         }
-        headers.extend(conditions.iter());
+        headers.extend(written.conditions.iter());
         let call = Call {
             query: &[("uploadId", upload_id)],
             headers: &headers,
@@ -211,16 +213,20 @@ impl Completing<'_> {
                         (Some(whole), Some(told)) if disagree(&whole, &told) => {
                             Err(Failure::never(other_bytes(whole, &told.value).error))
                         }
-                        _ => Ok(outcome(etag, version_id)),
+                        (whole, told) => Ok((etag, version_id, whole.zip(told).is_some_and(|(_, told)| !told.composite))),
                     },
                     Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
                     Err(error) => Err(unreadable(error)),
                 }
             };
             let failure = match completed.await {
-                Ok(outcome) => {
+                Ok((etag, version_id, is_checked)) => {
                     engine.put_back(subject, kept);
-                    return Ok(outcome);
+                    let is_proven = || is_checked || follows(&etag, parts);
+                    if written.confirm && !is_proven() {
+                        Box::pin(confirm(engine, subject, Some(size), &etag)).await?;
+                    }
+                    return Ok(outcome(Some(etag), version_id));
                 }
                 Err(failure) => failure,
             };
@@ -237,6 +243,11 @@ impl Completing<'_> {
             attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?;
         }
     }
+}
+
+/// Whether an object's entity tag is the one that follows from those of its parts.
+fn follows(etag: &str, parts: &[SentPart]) -> bool {
+    etag_of_parts(parts.iter().map(|part| part.etag.as_str())).is_some_and(|made| is_same(&made, etag))
 }
 
 fn disagree(sent: &Sum, told: &Checksum) -> bool {

@@ -100,12 +100,13 @@ impl Opening<'_> {
             }
     }
 
-    /// Whether an answer comes from another version than the one that was listed: some servers do not look at
-    /// `If-Match`, and some write a tag with quotes in one place and without in another.
+    /// Whether an answer comes from another version than the one that was listed, or does not say which: some servers do
+    /// not look at `If-Match`, and some write a tag with quotes in one place and without in another.
     pub(super) fn is_another(&self, head: &ResponseHead<'_>) -> bool {
         match (self.listed_etag, head.etag) {
             (Some(listed), Some(found)) => listed.trim_matches('"') != found.trim_matches('"'),
-            _ => false,
+            (Some(_), None) => true,
+            (None, _) => false,
         }
     }
 

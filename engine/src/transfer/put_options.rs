@@ -53,6 +53,8 @@ pub struct PutOptions {
     pub(crate) kms: Option<Kms>,
     pub(crate) customer_key: Option<SseCustomerKey>,
     pub(crate) condition: Condition,
+    /// The object is to be proven to be stored.
+    pub(crate) confirm: bool,
 }
 
 /// SSE-KMS: with which of the account's keys, and how.
@@ -174,11 +176,14 @@ pub(crate) struct Written {
     pub(crate) object: Fields,
     /// With PutObject, CompleteMultipartUpload and CopyObject.
     pub(crate) conditions: Fields,
+    /// Whether an answer that proves nothing is not enough.
+    pub(crate) confirm: bool,
 }
 
 impl Written {
     pub(crate) fn new(options: &PutOptions) -> Arc<Written> {
-        Arc::new(Written { object: options.of_object(), conditions: options.conditions() })
+        let (object, conditions) = (options.of_object(), options.conditions());
+        Arc::new(Written { object, conditions, confirm: options.confirm })
     }
 }
 
@@ -377,6 +382,17 @@ macro_rules! put_methods {
             pub fn if_match(mut self, etag: impl Into<String>) -> $builder {
                 let $this = &mut self;
                 $options.condition = crate::transfer::put_options::Condition::Matches(etag.into());
+                self
+            }
+
+            /// Succeeds only where the object is proven to be stored, for callers who then delete what it was made of.
+            ///
+            /// S3's usual answers are proof, and cost no request: the checksum that was sent, or an entity tag that
+            /// follows from those of the source or of the parts. After any other answer the object is asked for with
+            /// a HEAD, and must have the size and the entity tag that the answer named.
+            pub fn confirmed(mut self) -> $builder {
+                let $this = &mut self;
+                $options.confirm = true;
                 self
             }
         }

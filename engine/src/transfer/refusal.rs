@@ -1,6 +1,7 @@
 //! Why an attempt failed, and whether another may succeed: the server's refusals and the network's
 //! failures, each turned into the engine's one error and a verdict.
 
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use super::head::parse_http_date;
@@ -36,7 +37,19 @@ impl Failure {
 
     /// Before a byte of the request was sent.
     pub(crate) fn unsent(failure: NetFailure) -> Failure {
-        Failure { unsent: true, ..failure.into() }
+        Failure { unsent: true, ..Failure::unanswered(failure) }
+    }
+
+    /// Before the head of an answer was received. A server that is not there, as while it restarts, refuses or breaks
+    /// connections at this point.
+    pub(crate) fn unanswered(failure: NetFailure) -> Failure {
+        let is_absent = match &failure {
+            NetFailure::Connect { source, .. } => source.kind() != io::ErrorKind::TimedOut,
+            NetFailure::Broken { .. } => true,
+            _ => false,
+        };
+        let failure = Failure::from(failure);
+        if is_absent { Failure { retry: Retry::Unreachable, ..failure } } else { failure }
     }
 }
 

@@ -21,7 +21,7 @@ use crate::wire::checksum::{ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload, Request, write_request};
 use crate::wire::response::ResponseHead;
 use crate::wire::trailer::framed_length;
-use crate::wire::xml::{XmlError, parse_error};
+use crate::wire::xml::{XmlError, check_empty, parse_error};
 
 /// S3's error documents are under 1 KiB; what is longer is not one.
 const ERROR_DOCUMENT: usize = 64 * 1024;
@@ -256,9 +256,9 @@ impl Engine {
         }
         let started = self.observer.as_ref().map(|_| Instant::now());
         let sent_sum = match call.trailer {
-            Some(algorithm) => connection.send_summed(call.body, algorithm).await?,
+            Some(algorithm) => connection.send_summed(call.body, algorithm).await.map_err(Failure::unanswered)?,
             None => {
-                connection.send(call.body).await?;
+                connection.send(call.body).await.map_err(Failure::unanswered)?;
                 None
             }
         };
@@ -277,8 +277,9 @@ impl Engine {
             Err(failure @ NetFailure::Malformed(_)) if connection.is_reused() => {
                 return Err(Failure { retry: Retry::Backoff, ..failure.into() });
             }
-            answered => answered?,
+            answered => answered.map_err(Failure::unanswered)?,
         };
+        self.pace.retries.answered();
         if connection.was_cut_short() && read.is_ok() {
             // A success that came before the whole body cannot be an answer to it.
             return Err(NetFailure::Broken { during: "sending the request", source: None }.into());
@@ -467,7 +468,12 @@ fn refuse_open_key(server: &Authority) -> Result<(), Failure> {
     Err(Failure::never(error.about_client()))
 }
 
-/// An answer that says nothing beyond its head.
+/// Takes the head of an answer whose document S3 leaves empty.
+pub(crate) fn without_document<H>(document: Vec<u8>, head: H) -> Result<H, XmlError> {
+    check_empty(&document).map(|()| head)
+}
+
+/// Takes the head of the answer to a HEAD.
 pub(crate) fn head_only<H>(_document: Vec<u8>, head: H) -> Result<H, XmlError> {
     Ok(head)
 }
@@ -477,10 +483,19 @@ pub(crate) fn unreadable(error: XmlError) -> Failure {
     match error {
         XmlError::Service(body) => failed_inside_success(*body),
         error => {
-            Failure::backoff(Error::new(ErrorKind::Protocol, "the server's answer cannot be read").with_source(error))
+            let error = Error::new(ErrorKind::Protocol, "the server's answer cannot be read").with_source(error);
+            Failure::backoff(error.with_hint(CHECK_ENDPOINT))
         }
     }
 }
+
+/// A success that does not name the entity tag of what was written, as S3 always does.
+pub(crate) fn silent() -> Failure {
+    let message = "the server answered success without an ETag, which S3 always sends: it may have stored nothing";
+    Failure::backoff(Error::new(ErrorKind::Protocol, message).with_hint(CHECK_ENDPOINT))
+}
+
+const CHECK_ENDPOINT: &str = "check that the endpoint is an S3 server, and that no proxy answers in its place";
 
 /// The attempts made at one part, and the waits between them.
 pub(crate) struct Attempts {

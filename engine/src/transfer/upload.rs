@@ -15,6 +15,7 @@ use tracing::Instrument;
 use super::Engine;
 use super::body::{PartBody, Wants};
 use super::checksum::Carriage;
+use super::confirm::confirm;
 use super::file::{FoundFile, SourceFile};
 use super::lost_answer::{LostAnswer, etag_of, find};
 use super::multipart::{Completing, SentPart, StartedUpload};
@@ -22,7 +23,7 @@ use super::options::Borrowed;
 use super::put::PutOutcome;
 use super::put_options::Written;
 use super::refusal::Failure;
-use super::request::{Attempts, Call, Subject};
+use super::request::{Attempts, Call, Subject, silent, unreadable};
 use super::resume::{PartialUpload, TakenUp, UploadResume, UploadedPart, is_void};
 use super::workers::run_together;
 use crate::config::PayloadSigning;
@@ -32,6 +33,7 @@ use crate::net::Connection;
 use crate::plan::{UploadPlan, upload_plan};
 use crate::wire::checksum::{Checksum, ChecksumAlgorithm, Sum};
 use crate::wire::request::{Method, Payload};
+use crate::wire::xml::check_empty;
 
 /// The answers of an upload are under 1 KiB.
 pub(super) const ANSWER_BYTES: usize = 64 * 1024;
@@ -70,7 +72,7 @@ pub(crate) struct Upload {
 
 /// What the server says of a body that it took.
 struct Tags {
-    etag: Option<String>,
+    etag: String,
     version_id: Option<String>,
     /// The sum of the body, where it took one with it.
     sum: Option<Sum>,
@@ -136,7 +138,11 @@ impl Upload {
         self.check_unchanged().await?;
         let headers: Borrowed<'_> = self.written.object.iter().chain(self.written.conditions.iter()).collect();
         let tags = self.send(&[], &headers, body, kept).await?;
-        Ok(PutOutcome { etag: tags.etag, version_id: tags.version_id, parts: 1, checksum: tags.sum.map(stored) })
+        if self.written.confirm && !tags.confirmed {
+            // Boxed: the usual answer confirms itself.
+            Box::pin(confirm(&self.engine, &self.subject, Some(size), &tags.etag)).await?;
+        }
+        Ok(PutOutcome { etag: Some(tags.etag), version_id: tags.version_id, parts: 1, checksum: tags.sum.map(stored) })
     }
 
     async fn multipart(self, plan: UploadPlan) -> Result<PutOutcome> {
@@ -209,7 +215,7 @@ impl Upload {
     pub(super) async fn complete(&self, upload_id: &str, parts: &[SentPart], size: u64) -> Result<PutOutcome> {
         let Upload { engine, subject, checksum, written, .. } = self;
         let checksum = *checksum;
-        Completing { engine, subject, upload_id, size, checksum, conditions: &written.conditions }.run(parts).await
+        Completing { engine, subject, upload_id, size, checksum, written }.run(parts).await
     }
 
     pub(super) async fn send_part(
@@ -224,8 +230,7 @@ impl Upload {
         let number_text = number.to_string();
         let query = [("partNumber", number_text.as_str()), ("uploadId", upload_id)];
         let Tags { etag, sum, .. } = self.send(&query, &[], body, kept).await.map_err(explain)?;
-        let etag = etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")));
-        Ok(SentPart { number, etag: etag?, sum })
+        Ok(SentPart { number, etag, sum })
     }
 
     /// Sends one body until it is accepted. Where the server refuses its checksum it is sent again at
@@ -262,8 +267,8 @@ impl Upload {
                     let size = Some(bytes.len() as u64);
                     let found = find(&self.engine, &self.subject, failure.error, size, etag).await;
                     let found = found.map_err(|error| self.subject.explain(error))?;
-                    let (etag, version_id) = (found.etag, found.version_id);
-                    return Ok(Tags { etag, version_id, sum: body.sum, confirmed: false });
+                    let etag = found.etag.ok_or_else(|| self.subject.explain(silent().error))?;
+                    return Ok(Tags { etag, version_id: found.version_id, sum: body.sum, confirmed: true });
                 }
                 Err(failure) => {
                     lost.note(&failure);
@@ -316,21 +321,19 @@ impl Upload {
             _ => {}
         }
         call.headers = &headers;
-        let (exchange, (mut tags, told)) = self
+        let (exchange, (etag, version_id, told)) = self
             .engine
             .exchange(&self.subject, &call, attempts, kept, |head| {
-                let tags = Tags {
-                    etag: head.etag.map(str::to_owned),
-                    version_id: head.version_id.map(str::to_owned),
-                    sum: None,
-                    confirmed: false,
-                };
                 let told = self.checksum.and_then(|algorithm| head.header(algorithm.header()));
-                Ok((tags, told.and_then(|told| std::str::from_utf8(told).ok()).map(str::to_owned)))
+                let told = told.and_then(|told| std::str::from_utf8(told).ok()).map(str::to_owned);
+                Ok((head.etag.map(str::to_owned), head.version_id.map(str::to_owned), told))
             })
             .await?;
-        tags.sum = exchange.sent_sum.or(body.sum);
-        self.engine.document(exchange, ANSWER_BYTES, kept).await?;
+        let sum = exchange.sent_sum.or(body.sum);
+        let document = self.engine.document(exchange, ANSWER_BYTES, kept).await?;
+        check_empty(&document).map_err(unreadable)?;
+        let etag = etag.filter(|etag| !etag.is_empty()).ok_or_else(silent)?;
+        let mut tags = Tags { etag, version_id, sum, confirmed: false };
         if let (Some(sum), Some(told)) = (tags.sum, told) {
             if told != sum.value() {
                 return Err(other_bytes(sum, &told));

@@ -6,7 +6,7 @@ use super::Engine;
 use super::list::PAGE_BYTES;
 use super::options::{Access, access_methods, sent_by_await};
 use super::pages::{Marker, Pages};
-use super::request::{Call, Subject, head_only};
+use super::request::{Call, Subject, without_document};
 use crate::error::Result;
 use crate::wire::request::Method;
 use crate::wire::xml::parse_list_uploads;
@@ -127,5 +127,5 @@ impl AbortUpload {
 /// Aborts an upload: its parts are stored no longer.
 pub(crate) async fn abort(engine: &Arc<Engine>, subject: &Subject, upload_id: &str) -> Result<()> {
     let call = Call { query: &[("uploadId", upload_id)], ..Call::new(Method::Delete) };
-    engine.ask(subject, &call, super::upload::ANSWER_BYTES, |_| (), head_only).await
+    engine.ask(subject, &call, super::upload::ANSWER_BYTES, |_| (), without_document).await
 }

@@ -97,7 +97,7 @@ pub(crate) fn changed(what: &str) -> Failure {
 
 /// The object was replaced after it was listed.
 pub(crate) fn changed_since_listed() -> Failure {
-    let message = "the object changed since it was listed: its ETag is another";
+    let message = "the object changed since it was listed: its ETag differs, or is missing";
     Failure::never(Error::new(ErrorKind::Precondition, message).with_hint("list it again"))
 }
 

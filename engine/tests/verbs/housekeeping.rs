@@ -167,10 +167,14 @@ async fn keys_that_a_passing_fault_kept_are_deleted_after_all() {
         0 => answer(
             "<DeleteResult><Error><Key>a</Key><Code>InternalError</Code></Error>\
              <Error><Key>b</Key><Code>AccessDenied</Code></Error>\
-             <Error><Key>c</Key><VersionId>v</VersionId><Code>SlowDown</Code></Error></DeleteResult>",
+             <Error><Key>c</Key><VersionId>v</VersionId><Code>SlowDown</Code></Error>\
+             <Deleted><Key>d</Key></Deleted></DeleteResult>",
         ),
-        1 => answer("<DeleteResult><Error><Key>a</Key><Code>ServiceUnavailable</Code></Error></DeleteResult>"),
-        _ => answer("<DeleteResult/>"),
+        1 => answer(
+            "<DeleteResult><Error><Key>a</Key><Code>ServiceUnavailable</Code></Error>\
+             <Deleted><Key>c</Key><VersionId>v</VersionId></Deleted></DeleteResult>",
+        ),
+        _ => answer("<DeleteResult><Deleted><Key>a</Key></Deleted></DeleteResult>"),
     });
     let keys = ["a", "b", "d"].map(str::to_owned).to_vec();
     let versions = [("c".to_owned(), "v".to_owned())];

@@ -57,7 +57,8 @@ async fn a_delete_says_what_became_of_the_object() {
 async fn versions_are_deleted_in_batches_and_failures_name_them() {
     let script = Script::start(|asked| match asked.method() {
         "POST" => answer(
-            "<DeleteResult><Error><Key>b</Key><VersionId>v9</VersionId><Code>AccessDenied</Code></Error></DeleteResult>",
+            "<DeleteResult><Deleted><Key>a</Key></Deleted>\
+             <Error><Key>b</Key><VersionId>v9</VersionId><Code>AccessDenied</Code></Error></DeleteResult>",
         ),
         _ => vec![Act::Send(b"HTTP/1.1 204 N\r\n\r\n".to_vec())],
     });

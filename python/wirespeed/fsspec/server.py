@@ -47,8 +47,11 @@ class OnServer(Objects):
 
     # ------------------------------------------------------------------ copying on the server
 
-    def _copying(self, source: Place, target: Place, given: Mapping[str, Any]) -> Call:
+    def _copying(
+        self, source: Place, target: Place, given: Mapping[str, Any], confirm: bool = False
+    ) -> Call:
         options = self.options.copying(given)
+        options["confirm"] = confirm
         if source.version_id:
             options["source_version_id"] = source.version_id
         return Call(lambda client: client.copy(source.uri, target.uri, **options))
@@ -89,13 +92,17 @@ class OnServer(Objects):
     copy, _copy = both(_plan_copy)
 
     def _plan_copies(
-        self, places: Sequence[tuple[Place, Place]], given: Mapping[str, Any]
+        self,
+        places: Sequence[tuple[Place, Place]],
+        given: Mapping[str, Any],
+        confirm: bool = False,
     ) -> Plan[list[Any]]:
-        """Copies each source to its target; the outcomes, an exception where one failed."""
+        """Copies each source to its target, with ``confirm`` only where the copy is proven; the
+        outcomes, an exception where one failed."""
         if not places:
             return []
         try:
-            return (yield Together([self._copying(*pair, given) for pair in places]))
+            return (yield Together([self._copying(*pair, given, confirm) for pair in places]))
         finally:
             self._forget([target.path for _, target in places])
 
@@ -191,7 +198,7 @@ class OnServer(Objects):
             raise ValueError(f"s3://{target[0]}/{target[1]} is moved, and can't be moved onto")
         if len(targets) < len(places):
             raise ValueError("several objects can't be moved onto one: name a target for each")
-        raise_first((yield from self._plan_copies(places, given)))
+        raise_first((yield from self._plan_copies(places, given, confirm=True)))
         if places:
             yield from self._plan_delete([source for source, _ in places])
 

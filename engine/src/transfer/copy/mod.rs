@@ -20,6 +20,7 @@ use tracing::Instrument;
 
 use self::source::{Source, describe_as, tags_of};
 use super::Engine;
+use super::confirm::{confirm, is_same};
 use super::copy_many::CopyItem;
 use super::head::{ObjectInfo, head_as};
 use super::lost_answer::{LostAnswer, find};
@@ -27,7 +28,7 @@ use super::multipart::{Completing, SentPart, StartedUpload};
 use super::options::{Access, Attached, Borrowed, Fields, SseCustomerKey, http_date, sent_by_await};
 use super::put_options::{PutOptions, Written, put_methods};
 use super::refusal::Failure;
-use super::request::{Attempts, Call, Subject, unreadable};
+use super::request::{Attempts, Call, Subject, silent, unreadable};
 use super::version::changed;
 use super::workers::run_together;
 use crate::error::{Error, ErrorKind, Result};
@@ -35,7 +36,7 @@ use crate::metrics::Progress;
 use crate::net::Connection;
 use crate::plan::{MAX_PUT_SIZE, UploadPlan, upload_plan};
 use crate::wire::request::Method;
-use crate::wire::xml::{CopyResult, XmlError, parse_copy_object, parse_copy_part};
+use crate::wire::xml::parse_copy_result;
 
 /// The answers of a copy are under 1 KiB; white space may come before them for as long as it takes.
 const ANSWER_BYTES: usize = 1 << 20;
@@ -256,7 +257,8 @@ impl Copy {
                 // The conditions too: the parts are pinned to what it finds.
                 _ => Some(head_as(&engine, &source, &self.source.conditions.borrowed()).await?),
             };
-            let size = info.as_ref().map(|info| info.size).or(self.source.size).unwrap_or(0);
+            let known_size = info.as_ref().map(|info| info.size).or(self.source.size);
+            let size = known_size.unwrap_or(0);
             if let Some(progress) = &self.progress {
                 progress.expect(size);
             }
@@ -264,8 +266,13 @@ impl Copy {
                 Some(info) if info.size > self.threshold => {
                     self.by_parts(&source, &target, info, metadata, tagging).await?
                 }
-                _ => {
+                info => {
                     let outcome = self.at_once(&target, metadata, tagging).await?;
+                    let etag = info.and_then(|info| info.etag).or_else(|| self.source.etag().map(str::to_owned));
+                    let is_proven = || outcome.etag.as_deref().zip(etag.as_deref()).is_some_and(|(a, b)| is_same(a, b));
+                    if self.options.confirm && !is_proven() {
+                        confirm(&engine, &target, known_size, outcome.etag.as_deref().unwrap_or_default()).await?;
+                    }
                     if let Some(progress) = &self.progress {
                         progress.add_bytes(size);
                     }
@@ -309,10 +316,9 @@ impl Copy {
             headers.iter().chain(written.object.iter()).chain(written.conditions.iter()).collect();
         let call = Call { headers: &headers, ..Call::new(Method::Put) };
         let mut kept = None;
-        let (copied, version_id) =
-            copy(&self.engine, target, &call, &mut kept, parse_copy_object, &|error| error).await?;
+        let (etag, version_id) = copy(&self.engine, target, &call, &mut kept, &|error| error).await?;
         self.engine.put_back(target, kept);
-        Ok(CopyOutcome { etag: copied.etag, version_id, parts: 1 })
+        Ok(CopyOutcome { etag: Some(etag), version_id, parts: 1 })
     }
 
     /// A multipart upload whose parts are ranges of the source.
@@ -338,8 +344,8 @@ impl Copy {
         let started = StartedUpload::start(engine, target, &written.object, None).await?;
         let copied = async {
             let parts = self.copy_parts(target, plan, &info, &started.upload_id).await?;
-            let (upload_id, size, conditions) = (&started.upload_id, info.size, &written.conditions);
-            Completing { engine, subject: target, upload_id, size, checksum: None, conditions }.run(&parts).await
+            let (upload_id, size, written) = (&started.upload_id, info.size, &written);
+            Completing { engine, subject: target, upload_id, size, checksum: None, written }.run(&parts).await
         };
         match copied.await {
             Ok(outcome) => {
@@ -435,21 +441,19 @@ impl Parts {
             Some(412) if self.pinned => changed("its version").error,
             _ => error,
         };
-        let copied = copy(&self.engine, &self.target, &call, kept, parse_copy_part, &judge).await;
-        let (part, _) = copied.map_err(explain)?;
-        part.etag.ok_or_else(|| explain(Error::new(ErrorKind::Protocol, "the server sent no ETag for the part")))
+        let copied = copy(&self.engine, &self.target, &call, kept, &judge).await;
+        copied.map(|(etag, _)| etag).map_err(explain)
     }
 }
 
-/// Sends one copy until it is made; its result and its version.
+/// Sends one copy until it is made. Returns the entity tag and the version of what was made.
 async fn copy(
     engine: &Arc<Engine>,
     target: &Subject,
     call: &Call<'_>,
     kept: &mut Option<Connection>,
-    parse: impl Fn(&[u8]) -> Result<CopyResult, XmlError>,
     judge: &(dyn Fn(Error) -> Error + Sync),
-) -> Result<(CopyResult, Option<String>)> {
+) -> Result<(String, Option<String>)> {
     let mut attempts = Attempts::new();
     let mut lost = LostAnswer::default();
     let signed_by = target.outside_session();
@@ -460,7 +464,7 @@ async fn copy(
                 engine.exchange(&signed_by, call, &attempts, kept, |head| Ok(head.version_id.map(str::to_owned)));
             let (exchange, version_id) = read.await?;
             let answer = engine.document(exchange, ANSWER_BYTES, kept).await?;
-            Ok::<_, Failure>((parse(&answer).map_err(unreadable)?, version_id))
+            Ok::<_, Failure>((parse_copy_result(&answer).map_err(unreadable)?.etag, version_id))
         };
         match copied.await {
             Ok(copied) => {
@@ -471,7 +475,8 @@ async fn copy(
             Err(failure) if lost.may_explain(&failure.error) && guards_target(call) => {
                 let found = find(engine, target, failure.error, None, async || None).await;
                 let found = found.map_err(|error| target.explain(error))?;
-                return Ok((CopyResult { etag: found.etag, last_modified: found.last_modified }, found.version_id));
+                let etag = found.etag.ok_or_else(|| target.explain(silent().error))?;
+                return Ok((etag, found.version_id));
             }
             Err(failure) => {
                 lost.note(&failure);

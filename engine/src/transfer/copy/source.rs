@@ -34,10 +34,14 @@ impl Source {
         matches!((conditions.next(), conditions.next()), (Some(("if-match", etag)), None) if is_strong(etag))
     }
 
+    /// The entity tag that it must have, where the caller names one.
+    pub(super) fn etag(&self) -> Option<&str> {
+        self.conditions.iter().find(|(name, _)| *name == "if-match").map(|(_, etag)| etag)
+    }
+
     /// What there is to know of it without asking.
     pub(super) fn as_known(&self, size: u64) -> ObjectInfo {
-        let etag = self.conditions.iter().next().map(|(_, etag)| etag.to_owned());
-        ObjectInfo { size, etag, ..ObjectInfo::default() }
+        ObjectInfo { size, etag: self.etag().map(str::to_owned), ..ObjectInfo::default() }
     }
 
     /// The headers that name the source, with `conditions` on it.

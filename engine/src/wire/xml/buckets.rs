@@ -37,6 +37,7 @@ pub fn parse_list_buckets(xml: &[u8]) -> Result<BucketPage, XmlError> {
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
             "Buckets" => {
+                cursor.recognize();
                 while let Some(bucket) = cursor.child()? {
                     match bucket.local_name().as_ref() {
                         "Bucket" => page.buckets.push(read_bucket(&mut cursor)?),

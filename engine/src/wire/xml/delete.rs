@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::error::{message, name};
 use super::reader::{Cursor, XmlError};
 use super::writer::{NAMESPACE, element};
 
@@ -16,6 +17,15 @@ pub struct DeleteFailure {
     pub code: String,
     /// The explanation for people; may be empty.
     pub message: String,
+}
+
+/// The answer to `DeleteObjects`, which names every object that the request named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeleteResult {
+    /// The objects that were deleted: their keys, and their versions where one was named.
+    pub deleted: Vec<(String, Option<String>)>,
+    /// The objects that were not.
+    pub failures: Vec<DeleteFailure>,
 }
 
 /// A key that XML 1.0 can't carry: it must be deleted with a request of its own.
@@ -43,21 +53,17 @@ pub fn is_representable(key: &str) -> bool {
 }
 
 /// Appends the body of a `DeleteObjects`, which takes at most 1,000 keys, each with the version that is
-/// meant or without one. With `quiet` the server answers
-/// with failures only.
+/// meant or without one. The server is to name what it deleted: the quiet form answers with failures only, so that
+/// an answer that lost its content would look like success.
 ///
 /// # Errors
 /// [`Unrepresentable`] for the first key that XML can't carry; `out` is then as it was.
 pub fn write_delete_objects<'a>(
     out: &mut Vec<u8>,
     keys: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
-    quiet: bool,
 ) -> Result<(), Unrepresentable> {
     let start = out.len();
     out.extend_from_slice(format!("<Delete{NAMESPACE}>").as_bytes());
-    if quiet {
-        element(out, "Quiet", "true");
-    }
     for (key, version_id) in keys {
         if !is_representable(key) || !version_id.is_none_or(is_representable) {
             out.truncate(start);
@@ -74,21 +80,34 @@ pub fn write_delete_objects<'a>(
     Ok(())
 }
 
-/// Reads the failures from the answer to `DeleteObjects`.
+/// Reads the answer to `DeleteObjects`.
 ///
 /// # Errors
 /// [`XmlError`] when the answer can't be read: some objects may then have been deleted.
-pub fn parse_delete_result(xml: &[u8]) -> Result<Vec<DeleteFailure>, XmlError> {
+pub fn parse_delete_result(xml: &[u8]) -> Result<DeleteResult, XmlError> {
     let mut cursor = Cursor::open(xml, "DeleteResult")?;
-    let mut failures = Vec::new();
+    let mut result = DeleteResult::default();
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
-            "Error" => failures.push(read_failure(&mut cursor)?),
+            "Deleted" => result.deleted.push(read_deleted(&mut cursor)?),
+            "Error" => result.failures.push(read_failure(&mut cursor)?),
             _ => cursor.skip()?,
         }
     }
     cursor.finish()?;
-    Ok(failures)
+    Ok(result)
+}
+
+fn read_deleted(cursor: &mut Cursor<'_>) -> Result<(String, Option<String>), XmlError> {
+    let (mut key, mut version_id) = (None, None);
+    while let Some(field) = cursor.child()? {
+        match field.local_name().as_ref() {
+            "Key" => key = Some(cursor.text()?),
+            "VersionId" => version_id = Some(cursor.text()?).filter(|id| !id.is_empty()),
+            _ => cursor.skip()?,
+        }
+    }
+    Ok((key.filter(|key| !key.is_empty()).ok_or(XmlError::Missing("Key"))?, version_id))
 }
 
 fn read_failure(cursor: &mut Cursor<'_>) -> Result<DeleteFailure, XmlError> {
@@ -97,8 +116,8 @@ fn read_failure(cursor: &mut Cursor<'_>) -> Result<DeleteFailure, XmlError> {
         match field.local_name().as_ref() {
             "Key" => failure.key = cursor.text()?,
             "VersionId" => failure.version_id = Some(cursor.text()?).filter(|id| !id.is_empty()),
-            "Code" => failure.code = cursor.text()?,
-            "Message" => failure.message = cursor.text()?,
+            "Code" => failure.code = name(cursor)?,
+            "Message" => failure.message = message(cursor)?,
             _ => cursor.skip()?,
         }
     }
@@ -117,10 +136,10 @@ mod tests {
     fn keys_are_escaped_and_line_ends_are_references() {
         let mut out = Vec::new();
         let keys = [("a&b<c>\"'", None), ("x\r\n\ty", None), (" ü🚀 ", Some("v<1"))];
-        write_delete_objects(&mut out, keys, true).unwrap();
+        write_delete_objects(&mut out, keys).unwrap();
         assert_eq!(
             String::from_utf8(out).unwrap(),
-            "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Quiet>true</Quiet><Object><Key>a&amp;b&lt;c&gt;&quot;'</Key></Object>\
+            "<Delete xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Object><Key>a&amp;b&lt;c&gt;&quot;'</Key></Object>\
              <Object><Key>x&#13;&#10;&#9;y</Key></Object><Object><Key> ü🚀 </Key><VersionId>v&lt;1</VersionId></Object></Delete>"
         );
     }
@@ -129,22 +148,30 @@ mod tests {
     fn what_xml_cannot_carry_is_refused_whole() {
         for key in ["a\0", "\u{1}", "\u{1f}", "\u{fffe}", "\u{ffff}"] {
             let mut out = b"before".to_vec();
-            let error = write_delete_objects(&mut out, [("fine", None), (key, None)], false).unwrap_err();
+            let error = write_delete_objects(&mut out, [("fine", None), (key, None)]).unwrap_err();
             assert_eq!((error.key.as_str(), out.as_slice()), (key, b"before".as_slice()));
         }
     }
 
     #[test]
-    fn failures_are_read_and_successes_skipped() {
-        let xml = b"<DeleteResult><Deleted><Key>a</Key></Deleted><Error><Key>b</Key><VersionId/><Code>AccessDenied</Code><Message>Access Denied</Message></Error></DeleteResult>";
+    fn what_was_deleted_and_what_was_not_is_read() {
+        let xml = b"<DeleteResult><Deleted><Key>a</Key><DeleteMarker>true</DeleteMarker></Deleted><Error><Key>b</Key><VersionId/><Code>AccessDenied</Code><Message>Access Denied</Message></Error></DeleteResult>";
         let failure = DeleteFailure {
             key: "b".into(),
             version_id: None,
             code: "AccessDenied".into(),
             message: "Access Denied".into(),
         };
-        assert_eq!(parse_delete_result(xml), Ok(vec![failure]));
-        assert_eq!(parse_delete_result(b"<DeleteResult/>"), Ok(Vec::new()));
+        let result = DeleteResult { deleted: vec![("a".into(), None)], failures: vec![failure] };
+        assert_eq!(parse_delete_result(xml), Ok(result));
+        assert_eq!(parse_delete_result(b"<DeleteResult/>"), Ok(DeleteResult::default()));
+        let foreign = b"<D><Deleted><Key>a</Key><VersionId>v</VersionId></Deleted></D>";
+        assert_eq!(parse_delete_result(foreign).unwrap().deleted, [("a".into(), Some("v".into()))]);
+        for page in ["<html><body>Welcome</body></html>", "<HTML/>", "<page><p>Welcome</p></page>"] {
+            assert!(matches!(parse_delete_result(page.as_bytes()), Err(XmlError::Root(_))), "{page}");
+        }
+        let nameless = b"<DeleteResult><Deleted/></DeleteResult>";
+        assert_eq!(parse_delete_result(nameless), Err(XmlError::Missing("Key")));
         assert_eq!(parse_delete_result(&xml[..60]), Err(XmlError::Truncated));
         assert!(matches!(parse_delete_result(b"<Error><Code>MalformedXML</Code></Error>"), Err(XmlError::Service(_))));
     }
@@ -154,7 +181,7 @@ mod tests {
         #[test]
         fn keys_round_trip(keys in prop::collection::vec(any::<String>().prop_filter("XML", |key| is_representable(key)), 0..5)) {
             let mut out = Vec::new();
-            write_delete_objects(&mut out, keys.iter().map(|key| (key.as_str(), None)), false).unwrap();
+            write_delete_objects(&mut out, keys.iter().map(|key| (key.as_str(), None))).unwrap();
             let text = String::from_utf8(out).unwrap();
             let mut reader = Reader::from_str(&text);
             let (mut found, mut key) = (Vec::new(), String::new());

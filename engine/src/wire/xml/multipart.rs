@@ -12,7 +12,7 @@ pub enum CompletedUpload {
     /// The object is there.
     Done {
         /// Its entity tag, with quotes.
-        etag: Option<String>,
+        etag: String,
         /// Its checksum, if the server tells one of a known kind.
         checksum: Option<Checksum>,
     },
@@ -40,7 +40,7 @@ pub fn parse_initiate_multipart(xml: &[u8]) -> Result<String, XmlError> {
 /// Reads the answer to `CompleteMultipartUpload`. White space may come before the document.
 ///
 /// # Errors
-/// [`XmlError`] when the answer can't be read: the upload may then have been completed or not.
+/// [`XmlError`] when the answer can't be read, or names no entity tag: the upload may then have been completed or not.
 pub fn parse_complete_multipart(xml: &[u8]) -> Result<CompletedUpload, XmlError> {
     let mut cursor = match Cursor::open(xml, "CompleteMultipartUploadResult") {
         Err(XmlError::Service(error)) => return Ok(CompletedUpload::Failed(*error)),
@@ -59,6 +59,7 @@ pub fn parse_complete_multipart(xml: &[u8]) -> Result<CompletedUpload, XmlError>
     }
     cursor.finish()?;
     let checksum = found.map(|(algorithm, value)| Checksum::told(algorithm, value, kind.as_deref()));
+    let etag = etag.filter(|etag| !etag.is_empty()).ok_or(XmlError::Missing("ETag"))?;
     Ok(CompletedUpload::Done { etag, checksum })
 }
 
@@ -103,9 +104,9 @@ mod tests {
         let done = b"\n \n<?xml version=\"1.0\"?>\n<CompleteMultipartUploadResult><ETag>&quot;a-2&quot;</ETag></CompleteMultipartUploadResult>";
         assert_eq!(
             parse_complete_multipart(done),
-            Ok(CompletedUpload::Done { etag: Some("\"a-2\"".into()), checksum: None })
+            Ok(CompletedUpload::Done { etag: "\"a-2\"".into(), checksum: None })
         );
-        let summed = b"<CompleteMultipartUploadResult><ChecksumCRC32>AAAAAA==</ChecksumCRC32><ChecksumType>COMPOSITE</ChecksumType></CompleteMultipartUploadResult>";
+        let summed = b"<CompleteMultipartUploadResult><ETag>e</ETag><ChecksumCRC32>AAAAAA==</ChecksumCRC32><ChecksumType>COMPOSITE</ChecksumType></CompleteMultipartUploadResult>";
         let Ok(CompletedUpload::Done { checksum: Some(checksum), .. }) = parse_complete_multipart(summed) else {
             panic!()
         };
@@ -114,7 +115,15 @@ mod tests {
         assert!(
             matches!(parse_complete_multipart(failed), Ok(CompletedUpload::Failed(body)) if body.code == "InternalError")
         );
-        for broken in ["", "  \n", "<CompleteMultipartUploadResult>", "<html/>"] {
+        for broken in [
+            "",
+            "  \n",
+            "<CompleteMultipartUploadResult>",
+            "<html/>",
+            "<html><ETag>e</ETag></html>",
+            "<CompleteMultipartUploadResult><Location>l</Location></CompleteMultipartUploadResult>",
+            "<CompleteMultipartUploadResult><ETag/></CompleteMultipartUploadResult>",
+        ] {
             assert!(parse_complete_multipart(broken.as_bytes()).is_err(), "{broken}");
         }
     }

@@ -9,10 +9,14 @@ use quick_xml::escape::resolve_xml_entity;
 use quick_xml::events::{BytesStart, Event};
 
 use super::error::{ErrorBody, read_error};
+use crate::text::printable;
 use crate::wire::uri::DecodeError;
 
 /// How deep elements may be nested; S3's own documents need six levels.
 const MAX_DEPTH: usize = 64;
+
+/// The most characters of a document that an error quotes.
+const MOST_QUOTED: usize = 64;
 
 /// Why a document can't be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +32,7 @@ pub enum XmlError {
     Truncated,
     /// The document is not UTF-8.
     Encoding,
-    /// Another document than the one that was asked for, with its root element.
+    /// HTML, or a document in which nothing is known, with its root element.
     Root(String),
     /// An element that must be there is not, or is empty.
     Missing(&'static str),
@@ -46,10 +50,7 @@ impl fmt::Display for XmlError {
             Self::Syntax { reason, at } => write!(f, "the response is not well-formed XML at byte {at}: {reason}"),
             Self::Truncated => f.write_str("the response's XML document is cut off"),
             Self::Encoding => f.write_str("the response's XML document is not UTF-8"),
-            Self::Root(root) => write!(
-                f,
-                "the response is an unexpected XML document <{root}>; check that the endpoint is an S3 server"
-            ),
+            Self::Root(root) => write!(f, "the response is an unexpected XML document <{root}>"),
             Self::Missing(element) => write!(f, "the response's XML document lacks <{element}>"),
             Self::Value(element) => write!(f, "the response's XML document has an unreadable <{element}>"),
             Self::Decode(element, error) => {
@@ -70,10 +71,13 @@ pub(super) struct Cursor<'a> {
     empty: bool,
     /// The last element's text when it is not kept.
     scratch: String,
+    /// The name of a root element that S3 does not use, until an element that the reader knows was read.
+    foreign_root: Option<String>,
 }
 
 impl<'a> Cursor<'a> {
-    /// Opens `xml`, whose root element must be `root`, and enters it.
+    /// Opens `xml`, whose root element S3 calls `root`, and enters it. Another name is accepted where the reader finds
+    /// something in the document, which [`finish`](Self::finish) checks.
     pub(super) fn open(xml: &'a [u8], root: &'static str) -> Result<Self, XmlError> {
         let mut cursor = Self::any(xml)?;
         match cursor.root()? {
@@ -81,7 +85,14 @@ impl<'a> Cursor<'a> {
             Some(name) if name.local_name().as_ref() == "Error" => {
                 Err(XmlError::Service(Box::new(read_error(&mut cursor)?)))
             }
-            Some(name) => Err(XmlError::Root(name.local_name().as_ref().chars().take(64).collect())),
+            Some(name) => {
+                let name = printable(name.local_name().as_ref().to_owned(), MOST_QUOTED);
+                if name.eq_ignore_ascii_case("html") {
+                    return Err(XmlError::Root(name));
+                }
+                cursor.foreign_root = Some(name);
+                Ok(cursor)
+            }
             None => Err(XmlError::Truncated),
         }
     }
@@ -90,7 +101,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn any(xml: &'a [u8]) -> Result<Self, XmlError> {
         // White space may precede the declaration: servers send it to keep a connection alive.
         let text = std::str::from_utf8(xml.trim_ascii_start()).map_err(|_| XmlError::Encoding)?;
-        Ok(Self { document: text, reader: Reader::from_str(text), empty: false, scratch: String::new() })
+        Ok(Self { document: text, reader: Reader::from_str(text), empty: false, scratch: String::new(), foreign_root: None })
     }
 
     /// Enters the root element.
@@ -140,6 +151,7 @@ impl<'a> Cursor<'a> {
         let next = self.document.len().checked_sub(self.reader.get_ref().len())?;
         let (taken, length) = read(self.document.get(next..)?)?;
         self.reader.stream().consume(length);
+        self.recognize();
         Some(taken)
     }
 
@@ -159,7 +171,13 @@ impl<'a> Cursor<'a> {
         read.map(|()| self.scratch.as_str())
     }
 
+    /// Notes that the document contains what its reader looks for, whatever its root element is called.
+    pub(super) fn recognize(&mut self) {
+        self.foreign_root = None;
+    }
+
     fn append_text(&mut self, text: &mut String) -> Result<(), XmlError> {
+        self.recognize();
         if std::mem::take(&mut self.empty) {
             return Ok(());
         }
@@ -206,10 +224,11 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Checks that nothing but blanks and comments follows the root element.
+    /// Checks that nothing but blanks and comments follows the root element, and that the document was one that its
+    /// reader knows.
     pub(super) fn finish(&mut self) -> Result<(), XmlError> {
         match self.root()? {
-            None => Ok(()),
+            None => self.foreign_root.take().map_or(Ok(()), |root| Err(XmlError::Root(root))),
             Some(_) => Err(self.syntax("a second root element")),
         }
     }
@@ -225,7 +244,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn failed(&self, error: &quick_xml::Error) -> XmlError {
-        XmlError::Syntax { reason: error.to_string(), at: self.reader.buffer_position() }
+        XmlError::Syntax { reason: printable(error.to_string(), 4 * MOST_QUOTED), at: self.reader.buffer_position() }
     }
 
     fn syntax(&self, reason: &str) -> XmlError {

@@ -14,6 +14,7 @@ pub fn parse_tagging(xml: &[u8]) -> Result<Vec<(String, String)>, XmlError> {
             cursor.skip()?;
             continue;
         }
+        cursor.recognize();
         while let Some(tag) = cursor.child()? {
             match tag.local_name().as_ref() {
                 "Tag" => tags.push(read_tag(&mut cursor)?),

@@ -1,6 +1,6 @@
 //! Why one item of a job, or the job, failed.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::path::PathBuf;
 
@@ -123,11 +123,28 @@ impl fmt::Display for Failure {
         match self {
             Failure::Engine(error) => error.fmt(f),
             Failure::Local { doing, path, source } => {
-                write!(f, "cannot {doing} `{}`: {source}", path.display())
+                write!(Printable(f), "cannot {doing} `{}`: {source}", path.display())
             }
-            Failure::Rejected { what, code, message, .. } => write!(f, "cannot delete {what}: {message} ({code})"),
-            Failure::Refused(why) | Failure::Lost(why) => f.write_str(why),
+            Failure::Rejected { what, code, message, .. } => {
+                write!(Printable(f), "cannot delete {what}: {message} ({code})")
+            }
+            Failure::Refused(why) | Failure::Lost(why) => Printable(f).write_str(why),
         }
+    }
+}
+
+/// Writes text with its control characters escaped: keys and names of files may have any, and none is to break a line or
+/// command a terminal.
+struct Printable<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Printable<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for piece in text.split_inclusive(char::is_control) {
+            let plain = piece.trim_end_matches(char::is_control);
+            self.0.write_str(plain)?;
+            piece[plain.len()..].chars().try_for_each(|control| write!(self.0, "{}", control.escape_default()))?;
+        }
+        Ok(())
     }
 }
 
@@ -144,5 +161,18 @@ impl std::error::Error for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         Failure::Engine(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_message_commands_a_terminal() {
+        let path = PathBuf::from("/a\nb\u{1b}[2J\u{9b}é");
+        let local = Failure::Local { doing: "remove", path, source: io::ErrorKind::NotFound.into() };
+        assert_eq!(local.to_string(), "cannot remove `/a\\nb\\u{1b}[2J\\u{9b}é`: entity not found");
+        assert_eq!(Failure::Refused("a\r\n\u{7}b".to_owned()).to_string(), "a\\r\\n\\u{7}b");
     }
 }

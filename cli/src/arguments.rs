@@ -283,10 +283,16 @@ mod tests {
         // Every optional value needs it, but those that may be a key by mistake, which no error may quote.
         let command = Cli::command();
         for verb in command.get_subcommands() {
-            for argument in verb.get_arguments().filter(|argument| argument.get_num_args().is_some_and(|n| n.min_values() == 0)) {
+            for argument in
+                verb.get_arguments().filter(|argument| argument.get_num_args().is_some_and(|n| n.min_values() == 0))
+            {
                 let takes_key = argument.get_id().as_str().starts_with("sse_c");
                 let takes_value = argument.get_action().takes_values();
-                assert!(!takes_value || takes_key || argument.is_require_equals_set(), "{} {argument}", verb.get_name());
+                assert!(
+                    !takes_value || takes_key || argument.is_require_equals_set(),
+                    "{} {argument}",
+                    verb.get_name()
+                );
             }
         }
     }

@@ -208,8 +208,10 @@ impl Parser {
         if words.first()? != "wirespeed" {
             words.insert(0, "wirespeed".into());
         }
-        let parsed =
-            self.0.try_get_matches_from_mut(joined(words)).and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
+        let parsed = self
+            .0
+            .try_get_matches_from_mut(joined(words))
+            .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
         Some(match parsed {
             Ok(cli) => match refusal(&cli) {
                 None => Ok(cli),

@@ -135,7 +135,9 @@ fn versions_are_listed_read_and_deleted() {
         Some(match asked.line.as_str() {
             line if line.contains("versions=") => Answer::new(200, versions),
             line if line.starts_with("GET ") => Answer::part(b"content", asked),
-            line if line.starts_with("POST ") => Answer::new(200, "<DeleteResult><Deleted><Key>a</Key></Deleted></DeleteResult>"),
+            line if line.starts_with("POST ") => {
+                Answer::new(200, "<DeleteResult><Deleted><Key>a</Key></Deleted></DeleteResult>")
+            }
             _ => Answer::new(200, ""),
         })
     });

@@ -103,7 +103,7 @@ async fn a_server_that_never_answers_is_a_timeout() {
     let error = read(&script).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Timeout);
     assert_eq!(error.attempts(), 3);
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
     assert!(error.to_string().contains("awaiting the answer"), "{error}");
 }
 
@@ -531,7 +531,7 @@ async fn an_unreachable_endpoint_says_so_and_soon() {
     let error = client.head("bucket", "key").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connection);
     assert!(error.to_string().contains(&unused.to_string()), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

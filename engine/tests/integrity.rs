@@ -362,7 +362,9 @@ async fn what_a_server_refuses_is_left_out_at_once_and_remembered() {
     };
     // Takes the framing for content, and says nothing of it.
     let ignorant: fn(&Asked) -> Option<Vec<Act>> = |asked| {
-        asked.header("x-amz-trailer").map(|_| vec![Act::Send(b"HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: 0\r\n\r\n".to_vec())])
+        asked
+            .header("x-amz-trailer")
+            .map(|_| vec![Act::Send(b"HTTP/1.1 200 OK\r\nETag: \"e\"\r\nContent-Length: 0\r\n\r\n".to_vec())])
     };
     let content = object((16 << 20) + 5);
     for judge in [no_trailers, no_chunks, ignorant] {

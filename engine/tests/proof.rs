@@ -128,20 +128,24 @@ async fn other_names_of_root_elements_are_accepted() {
 
     let script = Script::start(|asked| {
         let target = asked.target();
-        answer(200, "", match asked.method() {
-            "POST" => "<DeleteObjectsOutput><Deleted><Key>a</Key></Deleted></DeleteObjectsOutput>",
-            _ if target.contains("versions=") => {
-                "<ListBucketVersionsResult><IsTruncated>false</IsTruncated>\
+        answer(
+            200,
+            "",
+            match asked.method() {
+                "POST" => "<DeleteObjectsOutput><Deleted><Key>a</Key></Deleted></DeleteObjectsOutput>",
+                _ if target.contains("versions=") => {
+                    "<ListBucketVersionsResult><IsTruncated>false</IsTruncated>\
                  <Version><Key>a</Key><VersionId>v</VersionId><Size>1</Size></Version></ListBucketVersionsResult>"
-            }
-            _ if target.contains("uploads=") => {
-                "<Uploads><Upload><Key>a</Key><UploadId>u</UploadId></Upload></Uploads>"
-            }
-            _ if target.contains("list-type") => {
-                "<ListBucket><IsTruncated>false</IsTruncated><Contents><Key>a</Key><Size>1</Size></Contents></ListBucket>"
-            }
-            _ => "<Buckets2><Buckets><Bucket><Name>bucket</Name></Bucket></Buckets></Buckets2>",
-        })
+                }
+                _ if target.contains("uploads=") => {
+                    "<Uploads><Upload><Key>a</Key><UploadId>u</UploadId></Upload></Uploads>"
+                }
+                _ if target.contains("list-type") => {
+                    "<ListBucket><IsTruncated>false</IsTruncated><Contents><Key>a</Key><Size>1</Size></Contents></ListBucket>"
+                }
+                _ => "<Buckets2><Buckets><Bucket><Name>bucket</Name></Bucket></Buckets></Buckets2>",
+            },
+        )
     });
     let client = twice(&script);
     assert!(client.delete_many("bucket", vec!["a".to_owned()]).await.unwrap().is_empty());
@@ -269,8 +273,17 @@ async fn the_usual_answers_are_proof_and_cost_no_request() {
     client.put("bucket", "large").confirmed().bytes(vec![7; 18 << 20]).await.unwrap();
     client.put("bucket", "plain").checksum(None).confirmed().bytes(vec![7; 18 << 20]).await.unwrap();
     client.put("bucket", "sha").checksum(ChecksumAlgorithm::Sha256).confirmed().bytes(vec![7; 18 << 20]).await.unwrap();
-    client.copy("bucket", "small", "bucket", "copy").source_size(7).source_if_match(etag(b"content")).confirmed().await.unwrap();
-    let by_parts = client.copy("bucket", "large", "bucket", "copy2").source_size(18 << 20).source_if_match(large_etag(&client).await);
+    client
+        .copy("bucket", "small", "bucket", "copy")
+        .source_size(7)
+        .source_if_match(etag(b"content"))
+        .confirmed()
+        .await
+        .unwrap();
+    let by_parts = client
+        .copy("bucket", "large", "bucket", "copy2")
+        .source_size(18 << 20)
+        .source_if_match(large_etag(&client).await);
     let heads = origin.stats().count(Verb::Head);
     assert_eq!(heads, 1, "the one that the test itself asked");
     by_parts.multipart_threshold(1).metadata_directive(wirespeed::CopyDirective::Replace).confirmed().await.unwrap();
@@ -278,7 +291,13 @@ async fn the_usual_answers_are_proof_and_cost_no_request() {
     // A copy in one request of an object in parts has a tag of its own.
     let large = large_etag(&client).await;
     let heads = origin.stats().count(Verb::Head);
-    client.copy("bucket", "large", "bucket", "copy3").source_size(18 << 20).source_if_match(large).confirmed().await.unwrap();
+    client
+        .copy("bucket", "large", "bucket", "copy3")
+        .source_size(18 << 20)
+        .source_if_match(large)
+        .confirmed()
+        .await
+        .unwrap();
     assert!(origin.stats().count(Verb::Head) <= heads + 1);
 }
 
@@ -308,7 +327,9 @@ async fn what_a_server_says_commands_no_terminal() {
     let body = format!(
         "<Error><Code>Evil{evil}</Code><Message>a&#10;{evil}{long}</Message><RequestId>R{evil}</RequestId></Error>"
     );
-    let xml = format!("<DeleteResult><Error><Key>k</Key><Code>C{evil}</Code><Message>{evil}{long}</Message></Error></DeleteResult>");
+    let xml = format!(
+        "<DeleteResult><Error><Key>k</Key><Code>C{evil}</Code><Message>{evil}{long}</Message></Error></DeleteResult>"
+    );
     let script = Script::start(move |asked| match asked.method() {
         "POST" => answer(200, "", &xml),
         "PUT" => answer(200, "", &format!("<a{evil}/>")),
@@ -353,7 +374,8 @@ async fn a_server_that_restarts_fails_no_item() {
     let began = Instant::now();
     let mut outcomes = client.put_many("bucket").bytes(objects).unwrap();
     tokio::time::sleep(Duration::from_millis(2_500)).await;
-    let origin = Origin::builder().anonymous(true).bucket("bucket").listen(([127, 0, 0, 1], port).into()).start().await.unwrap();
+    let origin =
+        Origin::builder().anonymous(true).bucket("bucket").listen(([127, 0, 0, 1], port).into()).start().await.unwrap();
     let mut done = 0;
     while let Some((_, result)) = outcomes.next().await {
         result.unwrap();

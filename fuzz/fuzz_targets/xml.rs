@@ -11,7 +11,8 @@ use wirespeed_fuzz::wire::xml::{
 
 /// Whether the document begins as a web page does.
 fn is_html(data: &[u8]) -> bool {
-    let begins = |with: &[u8]| data.trim_ascii_start().get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
+    let begins =
+        |with: &[u8]| data.trim_ascii_start().get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));
     begins(b"<html>") || begins(b"<!doctype")
 }
 

@@ -57,7 +57,8 @@ pub(crate) struct DeleteFailure {
 #[pymethods]
 impl DeleteFailure {
     fn __repr__(&self) -> String {
-        format!("<wirespeed.DeleteFailure s3://{}/{}: {} {}>", self.bucket, self.key, self.code, self.message)
+        let DeleteFailure { bucket, key, code, message, .. } = self;
+        format!("<wirespeed.DeleteFailure s3://{bucket}/{}: {code} {message}>", key.escape_debug())
     }
 }
 

@@ -169,7 +169,11 @@ struct Text {
 
 impl Visit for Text {
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.record_debug(field, &format_args!("{value}"));
+        match field.name() {
+            "message" => self.message.push_str(value),
+            // A key may have any character: none is to begin another line of the log.
+            _ => self.record_debug(field, &format_args!("{}", value.escape_debug())),
+        }
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {

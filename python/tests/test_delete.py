@@ -91,7 +91,7 @@ def test_nothing_to_delete_sends_nothing(verbs, stats):
 
 def test_what_the_server_keeps_is_told():
     kept = (
-        b"<DeleteResult><Error><Key>a&amp;b</Key><VersionId>v</VersionId>"
+        b"<DeleteResult><Deleted><Key>c</Key></Deleted><Error><Key>a&amp;b</Key><VersionId>v</VersionId>"
         b"<Code>AccessDenied</Code><Message>It is locked.</Message></Error></DeleteResult>"
     )
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"

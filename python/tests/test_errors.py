@@ -51,6 +51,24 @@ def test_the_tree_is_complete() -> None:
     assert all(getattr(wirespeed, name) is getattr(errors, name) for name in BUILTIN)
 
 
+def test_what_a_server_says_commands_no_terminal() -> None:
+    evil = b"\x1b]0;owned\x07\xc2\x9b2J"
+    body = b"<Error><Code>C%s</Code><Message>a&#10;%s%s</Message><RequestId>R%s</RequestId></Error>"
+    body %= (evil, evil, b"x" * 30_000, evil)
+    head = b"HTTP/1.1 400 X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
+    with endpoints.answering(head + body) as url:
+        client = wirespeed.Client(endpoint_url=url, region="us-east-1", anonymous=True)
+        with pytest.raises(wirespeed.WirespeedError) as raised:
+            client.get("s3://bucket/key")
+    error = raised.value
+    assert error.code is not None
+    assert error.request_id is not None
+    for text in (str(error), repr(error), error.code, error.request_id, *map(str, error.args)):
+        assert len(text) < 3_000
+        assert not any(ord(one) < 32 or 127 <= ord(one) < 160 for one in text), text
+    assert "owned" in str(error)
+
+
 @pytest.mark.parametrize("name", BUILTIN)
 def test_every_error_is_also_the_builtin(name: str) -> None:
     kind = getattr(errors, name)

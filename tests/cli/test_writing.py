@@ -167,6 +167,52 @@ def test_only_what_is_not_there_yet(ws, s3, bucket, tmp_path):
     assert s3.get_object(Bucket=bucket, Key="there")["Body"].read() == b"old"
 
 
+def test_an_optional_value_swallows_no_file(ws, s3, bucket, tmp_path):
+    (tmp_path / "f").write_bytes(b"new")
+    s3.put_object(Bucket=bucket, Key="there", Body=b"old")
+    ws("cp", "--if-none-match", tmp_path / "f", f"s3://{bucket}/absent")
+    assert s3.get_object(Bucket=bucket, Key="absent")["Body"].read() == b"new"
+    ran = ws("cp", "--if-none-match", tmp_path / "f", f"s3://{bucket}/there", code=3)
+    assert "412" in ran.text
+    etag = s3.head_object(Bucket=bucket, Key="there")["ETag"]
+    ran = ws("cp", f"--if-none-match={etag}", f"s3://{bucket}/there", tmp_path / "g", code=3)
+    assert "304" in ran.text
+    ws("cp", "--sse", "AES256", "--request-payer", tmp_path / "f", f"s3://{bucket}/sse")
+
+
+# ------------------------------------------------------------------ keys that end in a slash
+
+
+def test_a_key_that_ends_in_a_slash_is_an_object_like_any_other(server, ws, s3, bucket, tmp_path):
+    at = f"s3://{bucket}"
+    # versitygw keeps such keys as directories, which have no content.
+    content = b"" if server.name == "versitygw" else b"marker"
+    ws("pipe", f"{at}/dir/", stdin=content)
+    assert keys_of(s3, bucket) == ["dir/"]
+    assert ws("cat", f"{at}/dir/").out == content
+    assert ws("cp", f"{at}/dir/", "-").out == content
+    assert f"{len(content)} (" in ws("stat", f"{at}/dir/").text
+    assert f"/{bucket}/dir/?" in ws("presign", f"{at}/dir/").lines[0]
+    ws("cp", f"{at}/dir/", tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == content
+    assert "name the file" in ws("cp", f"{at}/dir/", tmp_path, code=1).text
+    if content:
+        ws("cp", f"{at}/dir/", f"{at}/copy/")
+        ws("mv", f"{at}/copy/", f"{at}/moved")
+        assert keys_of(s3, bucket) == ["dir/", "moved"]
+        ws("rm", f"{at}/moved")
+    ws("rm", f"{at}/dir/")
+    assert keys_of(s3, bucket) == []
+    for words, advice in [
+        (("cat", f"{at}/none/"), f"'{at}/none/*'"),
+        (("cp", f"{at}/none/", tmp_path / "none"), "--recursive"),
+        (("cp", f"{at}/none/", f"{at}/other"), "--recursive"),
+    ]:
+        assert advice in ws(*words, code=3).text
+    assert "whole key" in ws("pipe", at, stdin=b"x", code=2).text
+    assert "whole key" in ws("cp", "-", f"{at}/dir/", stdin=b"x", code=2).text
+
+
 # ------------------------------------------------------------------ URLs
 
 

@@ -30,7 +30,8 @@ pub(super) fn check_read(from: &Bucket, entry: &Entry, size: Option<u64>, etag: 
         _ => return Ok(()),
     };
     let (bucket, key) = (&from.name, from.key_of(&entry.key));
-    let why = format!("s3://{bucket}/{} stays where it is: {what}; compare the two and move it again", key.escape_debug());
+    let why =
+        format!("s3://{bucket}/{} stays where it is: {what}; compare the two and move it again", key.escape_debug());
     Err(Failure::Refused(why))
 }
 

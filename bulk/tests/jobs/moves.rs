@@ -57,6 +57,60 @@ async fn an_object_that_changed_since_it_was_listed_is_not_moved() {
 }
 
 #[tokio::test]
+async fn a_source_stays_where_success_is_not_proven() {
+    let (origin, client) = start().await;
+    let bucket = || Place::bucket(&client, "bucket", "");
+    let other = || Place::bucket(&super::client(&origin), "other", "");
+    put(&origin, "bucket", &[("a", "1")]).await;
+    let here = tempfile::tempdir().unwrap();
+    write(here.path(), &[("b", "2")]);
+    for (fault, verb) in [
+        (Action::BareStatus(200), Verb::Put),
+        (Action::NoEtag, Verb::Put),
+        (Action::NoEtag, Verb::Get),
+        (Action::BareStatus(200), Verb::Get),
+        (Action::BareStatus(200), Verb::Copy),
+        (Action::BareStatus(200), Verb::DeleteMany),
+    ] {
+        origin.inject(Fault::new(fault.clone()).verb(verb));
+        let away = tempfile::tempdir().unwrap();
+        let jobs = match verb {
+            // Through this machine too: between two clients.
+            Verb::Put => vec![Job::mv(folder(&here), other()), Job::mv(bucket(), other())],
+            Verb::Get => vec![Job::mv(bucket(), folder(&away)), Job::mv(bucket(), other())],
+            Verb::Copy => vec![Job::mv(bucket(), Place::bucket(&client, "other", ""))],
+            _ => vec![Job::mv(bucket(), folder(&away)), Job::delete(bucket())],
+        };
+        for job in jobs {
+            let (summary, told) = run(job).await;
+            assert_eq!((summary.deleted, summary.failed + summary.refused), (0, 1), "{fault:?}: {:?}", told.lines);
+        }
+        origin.clear_faults();
+        assert_eq!(objects(&origin, "bucket", "").await, tree(&[("a", "1")]), "{fault:?} {verb}");
+        assert_eq!(files(here.path()), tree(&[("b", "2")]), "{fault:?} {verb}");
+    }
+}
+
+#[tokio::test]
+async fn a_move_is_proven_by_the_usual_answers_without_a_request() {
+    let (origin, client) = start().await;
+    let bucket = |name| Place::bucket(&client, name, "");
+    let here = tempfile::tempdir().unwrap();
+    write(here.path(), &[("small", "1"), ("large", &"x".repeat(20 << 20))]);
+    succeed(Job::mv(folder(&here), bucket("bucket"))).await;
+    assert_eq!(origin.stats().count(Verb::Head), 0, "uploads");
+    succeed(Job::delete(bucket("bucket"))).await;
+    put(&origin, "bucket", &[("a", "1"), ("b", "2")]).await;
+    succeed(Job::mv(bucket("bucket"), bucket("other"))).await;
+    assert_eq!(origin.stats().count(Verb::Head), 0, "copies on the server");
+    let through_here = || Place::bucket(&super::client(&origin), "bucket", "");
+    succeed(Job::copy(bucket("other"), through_here())).await;
+    let heads = origin.stats().count(Verb::Head);
+    succeed(Job::mv(bucket("other"), through_here())).await;
+    assert_eq!(origin.stats().count(Verb::Head), 2 * heads, "copies through this machine");
+}
+
+#[tokio::test]
 async fn a_file_that_changed_while_it_was_copied_stays() {
     let (origin, client) = start().await;
     let here = tempfile::tempdir().unwrap();

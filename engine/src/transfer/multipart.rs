@@ -213,7 +213,9 @@ impl Completing<'_> {
                         (Some(whole), Some(told)) if disagree(&whole, &told) => {
                             Err(Failure::never(other_bytes(whole, &told.value).error))
                         }
-                        (whole, told) => Ok((etag, version_id, whole.zip(told).is_some_and(|(_, told)| !told.composite))),
+                        (whole, told) => {
+                            Ok((etag, version_id, whole.zip(told).is_some_and(|(_, told)| !told.composite)))
+                        }
                     },
                     Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
                     Err(error) => Err(unreadable(error)),

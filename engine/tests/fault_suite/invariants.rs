@@ -270,7 +270,7 @@ fn demand(schedule: &Schedule) -> Must {
             Must::Succeed
         }
         Action::WeakEtag => Must::Succeed,
-        Action::NoEtag if verb == Some(Verb::UploadPart) => Must::Fail(&[K::Protocol]),
+        Action::NoEtag if matches!(verb, Some(Verb::Put | Verb::UploadPart)) => Must::Fail(&[K::Protocol]),
         Action::NoEtag => Must::Succeed,
         Action::ErrorInBody(code) if code == "InternalError" && operation != Op::DeleteMany => Must::Succeed,
         Action::ErrorInBody(_) if operation == Op::DeleteMany => Must::Succeed,

@@ -404,6 +404,8 @@ pub fn suits(action: &Action, verb: Verb) -> bool {
         | Action::IgnoreRange
         | Action::Corrupt(_) => verb == Verb::Get,
         Action::Replace(_) => matches!(verb, Verb::Get | Verb::Head),
+        // An object may be a page.
+        Action::BareStatus(200) => !matches!(verb, Verb::Get | Verb::Head),
         Action::ResetUpload(_) => matches!(verb, Verb::Put | Verb::UploadPart),
         Action::RefuseTrailers => matches!(verb, Verb::Put | Verb::UploadPart),
         Action::RefuseChecksums => matches!(verb, Verb::Put | Verb::UploadPart | Verb::CreateMultipart),
@@ -445,6 +447,8 @@ pub fn actions(draw: &mut Draw) -> Vec<Action> {
         Action::BareStatus(500),
         Action::BareStatus(503),
         Action::BareStatus(502),
+        // A page in the place of an answer, and nothing done.
+        Action::BareStatus(200),
         Action::Error(403, "AccessDenied".to_owned()),
         Action::ErrorInBody("InternalError".to_owned()),
         Action::ErrorInBody("AccessDenied".to_owned()),

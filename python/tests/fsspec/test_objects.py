@@ -242,6 +242,30 @@ def test_objects_are_copied_and_moved_on_the_server(
         fs.rm(other, recursive=True)
 
 
+@pytest.mark.parametrize("fault", ["bare-status:200", "malformed-xml"])
+def test_a_source_stays_where_its_copy_is_not_proven(misbehaving: Any, fault: str) -> None:
+    client, s3 = misbehaving(f"action={fault},verb=copy", max_attempts=1)
+    fs = WirespeedFileSystem(anon=True, skip_instance_cache=True)
+    fs.client = client
+    s3.put_object(Bucket="scratch", Key="a", Body=b"content")
+    with pytest.raises(OSError, match="cannot be read"):
+        fs.mv("scratch/a", "scratch/b")
+    assert s3.get_object(Bucket="scratch", Key="a")["Body"].read() == b"content"
+
+
+def test_a_deletion_that_nobody_confirms_raises(misbehaving: Any) -> None:
+    client, s3 = misbehaving(
+        "action=bare-status:200,verb=delete", "action=bare-status:200,verb=delete-many", max_attempts=1
+    )
+    fs = WirespeedFileSystem(anon=True, skip_instance_cache=True)
+    fs.client = client
+    s3.put_object(Bucket="scratch", Key="a", Body=b"content")
+    with pytest.raises(OSError, match="cannot be read"):
+        fs.rm("scratch/a")
+    with pytest.raises(OSError, match="cannot be read"):
+        fs.mv("scratch/a", "scratch/b")
+
+
 def test_metadata_are_read_and_set(fs: WirespeedFileSystem, bucket: str) -> None:
     path = f"{bucket}/k"
     fs.pipe_file(path, b"x", ContentType="text/csv", Metadata={"who": "me", "old": "1"})

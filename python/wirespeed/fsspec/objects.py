@@ -40,7 +40,8 @@ class DeletionError(OSError):
     _number = errno.EIO
 
     def __init__(self, failed: list[tuple[str, str]], asked: int) -> None:
-        named = "; ".join(f"{path}: {why}" for path, why in failed[:_NAMED])
+        shown = [(path if path.isprintable() else ascii(path)[1:-1], why) for path, why in failed]
+        named = "; ".join(f"{path}: {why}" for path, why in shown[:_NAMED])
         more = len(failed) - _NAMED
         rest = f"; and {more} more, all in the exception's failed" if more > 0 else ""
         super().__init__(

@@ -50,7 +50,7 @@ mod tests {
             let part = parse_copy_result(format!("<{root}><ETag>a</ETag></{root}>").as_bytes());
             assert_eq!(part.unwrap().etag, "a", "{root}");
         }
-        for silent in ["<CopyPartResult/>", "<CopyObjectResult><ETag/><LastModified/></CopyObjectResult>"] {
+        for silent in ["<CopyObjectResult/>", "<CopyObjectResult><ETag/><LastModified/></CopyObjectResult>"] {
             assert_eq!(parse_copy_result(silent.as_bytes()), Err(XmlError::Missing("ETag")), "{silent}");
         }
         assert!(matches!(parse_copy_result(b"<html><ETag>a</ETag></html>"), Err(XmlError::Root(_))));

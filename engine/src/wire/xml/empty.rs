@@ -35,7 +35,8 @@ mod tests {
 
     #[test]
     fn only_nothing_or_a_document_passes() {
-        for fine in ["", " \r\n", "<CopyObjectResult><ETag>a</ETag></CopyObjectResult>", "<?xml version=\"1.0\"?><a/>"] {
+        for fine in ["", " \r\n", "<CopyObjectResult><ETag>a</ETag></CopyObjectResult>", "<?xml version=\"1.0\"?><a/>"]
+        {
             assert_eq!(check_empty(fine.as_bytes()), Ok(()), "{fine}");
         }
         for page in [

@@ -101,7 +101,13 @@ impl<'a> Cursor<'a> {
     pub(super) fn any(xml: &'a [u8]) -> Result<Self, XmlError> {
         // White space may precede the declaration: servers send it to keep a connection alive.
         let text = std::str::from_utf8(xml.trim_ascii_start()).map_err(|_| XmlError::Encoding)?;
-        Ok(Self { document: text, reader: Reader::from_str(text), empty: false, scratch: String::new(), foreign_root: None })
+        Ok(Self {
+            document: text,
+            reader: Reader::from_str(text),
+            empty: false,
+            scratch: String::new(),
+            foreign_root: None,
+        })
     }
 
     /// Enters the root element.

@@ -136,7 +136,10 @@ fn versions_are_listed_read_and_deleted() {
             line if line.contains("versions=") => Answer::new(200, versions),
             line if line.starts_with("GET ") => Answer::part(b"content", asked),
             line if line.starts_with("POST ") => {
-                Answer::new(200, "<DeleteResult><Deleted><Key>a</Key></Deleted></DeleteResult>")
+                let deleted =
+                    |(key, version)| format!("<Deleted><Key>{key}</Key><VersionId>{version}</VersionId></Deleted>");
+                let all = [("k", "v1"), ("k", "v2"), ("k", "v3"), ("k2", "v9")].map(deleted).concat();
+                Answer::new(200, format!("<DeleteResult>{all}</DeleteResult>"))
             }
             _ => Answer::new(200, ""),
         })

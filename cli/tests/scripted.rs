@@ -86,7 +86,7 @@ fn a_bucket_that_is_elsewhere_stops_the_job() {
     }
 }
 
-/// A bucket with three objects, of which a deletion is answered so.
+/// A bucket with three objects. The answer to their deletion names two as deleted, and of the third what is given.
 fn bucket_that_keeps(answer: &'static str) -> Server {
     Server::start(move |asked| {
         Some(match asked.line.split(' ').next() {
@@ -98,7 +98,10 @@ fn bucket_that_keeps(answer: &'static str) -> Server {
                     format!("<ListBucketResult><IsTruncated>false</IsTruncated>{objects}</ListBucketResult>"),
                 )
             }
-            Some("POST") => Answer::new(200, format!("<DeleteResult>{answer}</DeleteResult>")),
+            Some("POST") => {
+                let deleted = ["a", "c"].map(|key| format!("<Deleted><Key>{key}</Key></Deleted>")).concat();
+                Answer::new(200, format!("<DeleteResult>{deleted}{answer}</DeleteResult>"))
+            }
             _ => Answer::new(204, ""),
         })
     })
@@ -128,8 +131,8 @@ fn a_deletion_that_failed_counts_whatever_key_the_server_names() {
 }
 
 #[test]
-fn all_are_deleted_when_the_server_names_none() {
-    let server = bucket_that_keeps("");
+fn all_are_deleted_when_the_server_names_all() {
+    let server = bucket_that_keeps("<Deleted><Key>b</Key></Deleted>");
     let output = run(&server, &["rb", "--force", "s3://bucket"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert_eq!(server.count("DELETE /bucket"), 1);

@@ -107,7 +107,7 @@ async fn a_move_is_proven_by_the_usual_answers_without_a_request() {
     succeed(Job::copy(bucket("other"), through_here())).await;
     let heads = origin.stats().count(Verb::Head);
     succeed(Job::mv(bucket("other"), through_here())).await;
-    assert_eq!(origin.stats().count(Verb::Head), 2 * heads, "copies through this machine");
+    assert!(origin.stats().count(Verb::Head) <= 2 * heads, "no more than those that a read asks for checksums");
 }
 
 #[tokio::test]

@@ -251,6 +251,11 @@ pub(crate) fn destination_file(uri: &S3Uri, destination: &Path) -> Result<PathBu
     if !wants_folder && !destination.is_dir() {
         return Ok(destination.to_owned());
     }
+    if uri.file_name().is_empty() {
+        return Err(Failure::Usage(format!(
+            "`{uri}` has no name to keep; name the file to write, or add --recursive for all under it"
+        )));
+    }
     let name = file_name(uri.file_name())
         .map_err(|why| Failure::Refused(format!("refused {uri}: {why}; name the file to write")))?;
     let path = destination.join(name);

@@ -28,8 +28,7 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Answer {
         // S3 names the entity tag of whatever it stores and sends.
-        let head = if status == 200 { "etag: \"e\"\r\n".to_owned() } else { String::new() };
-        Answer { status, head, body: body.into(), pause: Duration::ZERO }
+        Answer { status, head: "etag: \"e\"\r\n".to_owned(), body: body.into(), pause: Duration::ZERO }
     }
 
     /// An answer that names no entity tag.
@@ -159,12 +158,8 @@ fn more(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<()> {
 }
 
 fn write(stream: &mut TcpStream, answer: &Answer, head_only: bool) -> std::io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 {} Said\r\ncontent-length: {}\r\netag: \"e\"\r\n{}\r\n",
-        answer.status,
-        answer.body.len(),
-        answer.head
-    );
+    let head =
+        format!("HTTP/1.1 {} Said\r\ncontent-length: {}\r\n{}\r\n", answer.status, answer.body.len(), answer.head);
     stream.write_all(head.as_bytes())?;
     if head_only {
         return Ok(());

@@ -124,7 +124,10 @@ fn a_deletion_that_nobody_confirms_is_not_called_done() {
         ("no names", || Answer::new(200, "<DeleteResult/>")),
         ("another document", || Answer::new(200, "<html><body>Welcome</body></html>")),
     ] {
-        let server = Server::start(move |asked| listed(asked, |_, _| answer()));
+        let alone = |method: &str| method == "DELETE";
+        let server = Server::start(move |asked| {
+            listed(asked, |method, _| if alone(method) { Answer::page() } else { answer() })
+        });
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().to_str().unwrap();
         for arguments in [

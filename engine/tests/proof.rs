@@ -195,17 +195,23 @@ async fn deletions_are_named_or_not_done() {
     }
     let keys = ["a", "b", "a"].map(str::to_owned).to_vec();
     let deleted = |key: &str| format!("<Deleted><Key>{key}</Key></Deleted>");
-    for (inside, kept) in [
-        (deleted("a") + &deleted("b"), vec![]),
-        (deleted("b") + &deleted("a") + &deleted("a"), vec![]),
-        (deleted("a"), vec!["b"]),
-        (String::new(), vec!["a", "b"]),
-        ("<Error><Key>a</Key><Code>AccessDenied</Code></Error>".to_owned(), vec!["a", "b"]),
+    for (inside, kept, alone) in [
+        (deleted("a") + &deleted("b"), vec![], 0),
+        (deleted("b") + &deleted("a") + &deleted("a"), vec![], 0),
+        // What is not named is deleted alone: b is not there, and a must not be deleted.
+        (deleted("a"), vec![], 1),
+        (String::new(), vec!["a"], 2),
+        ("<Error><Key>a</Key><Code>AccessDenied</Code></Error>".to_owned(), vec!["a"], 1),
     ] {
         let body = format!("<DeleteResult>{inside}</DeleteResult>");
-        let script = Script::start(move |_| answer(200, "", &body));
+        let script = Script::start(move |asked| match asked.method() {
+            "POST" => answer(200, "", &body),
+            _ if asked.target().ends_with("/b") => error(404, "NoSuchKey"),
+            _ => error(403, "AccessDenied"),
+        });
         let failures = twice(&script).delete_many("bucket", keys.clone()).await.unwrap();
         assert_eq!(failures.iter().map(|failure| &*failure.key).collect::<Vec<_>>(), kept, "{inside}");
+        assert_eq!(script.asked().len(), 1 + alone, "{inside}");
         let asked = &script.asked()[0];
         assert!(!String::from_utf8_lossy(&asked.body).contains("Quiet"), "each key is to be named");
     }
@@ -234,7 +240,8 @@ async fn what_is_to_be_confirmed_is_looked_at_where_the_answer_proves_nothing() 
         (200, "ETag: e\r\nContent-Length: 7\r\n", ""),
         (200, "ETag: \"e\"\r\nContent-Length: 6\r\n", "6 bytes instead of 7"),
         (200, "ETag: \"other\"\r\nContent-Length: 7\r\n", "instead of \"e\""),
-        (200, "Content-Length: 7\r\n", "names no ETag"),
+        (200, "Content-Length: 7\r\n", ""),
+        (200, "Content-Length: 8\r\n", "8 bytes instead of 7"),
         (404, "", "does not have the object"),
         (403, "", "a HEAD to confirm that failed"),
     ] {

@@ -24,9 +24,6 @@ const BATCH: usize = 1000;
 /// An answer names every object of the batch, at worst with keys of 1,024 bytes that are written as references.
 const ANSWER_BYTES: usize = 8 << 20;
 
-const UNCONFIRMED: &str =
-    "the server's answer does not say whether it was deleted; look whether it is there, or delete it again";
-
 /// What a delete did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -139,7 +136,7 @@ impl DeleteMany {
                         (batch, single)
                     };
                     match (batch, single) {
-                        (Some(batch), _) => failures.extend(delete_batch(&engine, &subject, &batch).await?),
+                        (Some(batch), _) => failures.extend(delete_batch(&engine, &subject, &batch, &access).await?),
                         (None, Some(target)) => {
                             failures.extend(delete_alone(&engine, &subject, target, access.clone()).await);
                         }
@@ -153,14 +150,25 @@ impl DeleteMany {
     }
 }
 
-/// Deletes what one request may name. Keys that only a passing fault kept are asked for again, alone.
-async fn delete_batch(engine: &Arc<Engine>, subject: &Subject, batch: &[Target]) -> Result<Vec<DeleteFailure>> {
+/// Deletes what one request may name. Keys that only a passing fault kept are asked for again, alone. So are keys that the
+/// answer does not name, each by a request of its own: some servers leave out those that did not exist.
+async fn delete_batch(
+    engine: &Arc<Engine>,
+    subject: &Subject,
+    batch: &[Target],
+    access: &Access,
+) -> Result<Vec<DeleteFailure>> {
     let mut attempts = Attempts::new();
     let mut pending = batch.to_vec();
     let mut failures = Vec::new();
     loop {
         attempts.begin();
-        let refused = delete_at_once(engine, subject, &pending).await?;
+        let DeleteResult { deleted, failures: refused } = delete_at_once(engine, subject, &pending).await?;
+        if deleted.len() + refused.len() < pending.len() {
+            for target in unnamed(&pending, &deleted, &refused) {
+                failures.extend(delete_alone(engine, subject, target, access.clone()).await);
+            }
+        }
         let (passing, lasting): (Vec<_>, Vec<_>) = refused.into_iter().partition(may_pass);
         failures.extend(lasting);
         let Some(first) = passing.first() else { return Ok(failures) };
@@ -188,7 +196,7 @@ fn judged(failure: &DeleteFailure) -> Failure {
     failed_inside_success(ErrorBody { code, message, ..ErrorBody::default() })
 }
 
-async fn delete_at_once(engine: &Arc<Engine>, subject: &Subject, batch: &[Target]) -> Result<Vec<DeleteFailure>> {
+async fn delete_at_once(engine: &Arc<Engine>, subject: &Subject, batch: &[Target]) -> Result<DeleteResult> {
     let mut body = Vec::new();
     let targets = batch.iter().map(|(key, version)| (key.as_str(), version.as_deref()));
     write_delete_objects(&mut body, targets)
@@ -201,35 +209,18 @@ async fn delete_at_once(engine: &Arc<Engine>, subject: &Subject, batch: &[Target
         payload: sha256(&body),
         ..Call::new(Method::Post)
     };
-    let parse = |answer: Vec<u8>, ()| parse_delete_result(&answer);
-    let DeleteResult { deleted, mut failures } = engine.ask(subject, &call, ANSWER_BYTES, |_| (), parse).await?;
-    if deleted.len() + failures.len() < batch.len() {
-        failures.extend(unnamed(batch, &deleted, &failures));
-    }
-    Ok(failures)
+    engine.ask(subject, &call, ANSWER_BYTES, |_| (), |answer, ()| parse_delete_result(&answer)).await
 }
 
-/// The objects that an answer does not name, though it names every one that was deleted or not: nothing says that they
-/// are gone.
-fn unnamed(batch: &[Target], deleted: &[Target], failures: &[DeleteFailure]) -> Vec<DeleteFailure> {
+/// The objects that an answer does not name, though it should name all: nothing says that they are gone.
+fn unnamed(batch: &[Target], deleted: &[Target], failures: &[DeleteFailure]) -> Vec<Target> {
     let failed = failures.iter().map(|failure| (failure.key.as_str(), failure.version_id.as_deref()));
     let deleted = deleted.iter().map(|(key, version)| (key.as_str(), version.as_deref()));
     let mut named: HashSet<_> = deleted.chain(failed).collect();
-    let mut silent = Vec::new();
-    for (key, version_id) in batch {
-        if named.insert((key, version_id.as_deref())) {
-            silent.push(DeleteFailure {
-                key: key.clone(),
-                version_id: version_id.clone(),
-                code: "Unconfirmed".to_owned(),
-                message: UNCONFIRMED.to_owned(),
-            });
-        }
-    }
-    silent
+    batch.iter().filter(|(key, version)| named.insert((key, version.as_deref()))).cloned().collect()
 }
 
-/// One that XML cannot carry; why it was kept, if it was.
+/// Deletes one object by a request of its own. Returns why it was kept, if it was.
 async fn delete_alone(
     engine: &Arc<Engine>,
     bucket: &Subject,
@@ -241,7 +232,8 @@ async fn delete_alone(
         Ok(subject) => delete_one(engine, &subject.with(attached), &[]).await,
         Err(error) => Err(error),
     };
-    let error = deleted.err()?;
+    // Where there is none, nothing is left to delete; S3 itself says success.
+    let error = deleted.err().filter(|error| error.code() != Some("NoSuchKey"))?;
     let code = error.code().unwrap_or(error.kind().as_str()).to_owned();
     Some(DeleteFailure { key, version_id, code, message: error.to_string() })
 }

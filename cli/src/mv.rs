@@ -17,8 +17,8 @@ Examples:
   wirespeed mv 's3://bucket/logs/2025-*' s3://archive/logs/ --storage-class GLACIER_IR
   wirespeed mv --recursive --dryrun ./outbox s3://bucket/outbox
 
-A source is removed when its copy is whole: an object in batches with others, a file only if it is still what was
-copied. What failed stays where it was. Where the bucket keeps versions, the source is hidden, not gone.";
+A source is removed when its copy is proven by the server's checksum or ETag, else by a HEAD: an object in batches with
+others, a file only if it is still what was copied. What failed stays where it was. Where the bucket keeps versions, the source is hidden, not gone.";
 
 /// Move objects and files: copy, then remove what was copied
 #[derive(Debug, Args)]

@@ -214,7 +214,8 @@ impl Completing<'_> {
                             Err(Failure::never(other_bytes(whole, &told.value).error))
                         }
                         (whole, told) => {
-                            Ok((etag, version_id, whole.zip(told).is_some_and(|(_, told)| !told.composite)))
+                            let is_checked = whole.zip(told).is_some_and(|(whole, told)| agree(&whole, &told));
+                            Ok((etag, version_id, is_checked))
                         }
                     },
                     Ok(CompletedUpload::Failed(error)) => Err(failed_inside_success(error)),
@@ -250,6 +251,10 @@ impl Completing<'_> {
 /// Whether an object's entity tag is the one that follows from those of its parts.
 fn follows(etag: &str, parts: &[SentPart]) -> bool {
     etag_of_parts(parts.iter().map(|part| part.etag.as_str())).is_some_and(|made| is_same(&made, etag))
+}
+
+fn agree(sent: &Sum, told: &Checksum) -> bool {
+    !told.composite && told.algorithm == sent.algorithm() && told.value == sent.value()
 }
 
 fn disagree(sent: &Sum, told: &Checksum) -> bool {

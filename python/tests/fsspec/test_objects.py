@@ -255,7 +255,9 @@ def test_a_source_stays_where_its_copy_is_not_proven(misbehaving: Any, fault: st
 
 def test_a_deletion_that_nobody_confirms_raises(misbehaving: Any) -> None:
     client, s3 = misbehaving(
-        "action=bare-status:200,verb=delete", "action=bare-status:200,verb=delete-many", max_attempts=1
+        "action=bare-status:200,verb=delete",
+        "action=bare-status:200,verb=delete-many",
+        max_attempts=1,
     )
     fs = WirespeedFileSystem(anon=True, skip_instance_cache=True)
     fs.client = client

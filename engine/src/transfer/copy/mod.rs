@@ -271,7 +271,8 @@ impl Copy {
                     let etag = info.and_then(|info| info.etag).or_else(|| self.source.etag().map(str::to_owned));
                     let is_proven = || outcome.etag.as_deref().zip(etag.as_deref()).is_some_and(|(a, b)| is_same(a, b));
                     if self.options.confirm && !is_proven() {
-                        confirm(&engine, &target, known_size, outcome.etag.as_deref().unwrap_or_default()).await?;
+                        let etag = outcome.etag.as_deref().unwrap_or_default();
+                        Box::pin(confirm(&engine, &target, known_size, etag)).await?;
                     }
                     if let Some(progress) = &self.progress {
                         progress.add_bytes(size);

@@ -92,7 +92,10 @@ class Refusing(BaseHTTPRequestHandler):
             for key in keys
             if key[-1] in b"13579"
         )
-        self.answer(b"<DeleteResult>" + errors + b"</DeleteResult>")
+        deleted = b"".join(
+            b"<Deleted><Key>%s</Key></Deleted>" % key for key in keys if key[-1] in b"02468"
+        )
+        self.answer(b"<DeleteResult>" + deleted + errors + b"</DeleteResult>")
 
     def answer(self, body: bytes) -> None:
         self.send_response(200)

@@ -138,15 +138,17 @@ async fn what_is_not_the_range_asked_for_is_refused() {
 }
 
 #[tokio::test]
-async fn a_whole_object_in_place_of_a_later_range_is_refused() {
-    let script = Script::start(|asked| {
-        if asked.index == 0 {
-            return honest(asked, &object(SIZE));
-        }
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {SIZE}\r\nETag: \"tag\"\r\n\r\n");
-        vec![Act::Send([head.as_bytes(), &object(SIZE)].concat())]
-    });
-    assert_eq!(read(&script).await.unwrap_err().kind(), ErrorKind::Integrity);
+async fn a_whole_object_in_place_of_a_later_range_is_refused_where_it_is_of_another_version() {
+    for (size, etag) in [(SIZE, "\"other\""), (SIZE - 1, "\"tag\"")] {
+        let script = Script::start(move |asked| {
+            if asked.index == 0 {
+                return honest(asked, &object(SIZE));
+            }
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\nETag: {etag}\r\n\r\n");
+            vec![Act::Send([head.as_bytes(), &object(size)].concat())]
+        });
+        assert_eq!(read(&script).await.unwrap_err().kind(), ErrorKind::Precondition);
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ type Decoded = (Vec<u8>, Result<(usize, bool), ChunkedError>);
 
 fn whole(input: &[u8]) -> Decoded {
     let mut out = Vec::new();
-    let result = ChunkedDecoder::new().decode(input, &mut out);
+    let result = ChunkedDecoder::new().decode(input, &mut out, usize::MAX);
     (out, result)
 }
 
@@ -28,7 +28,7 @@ fn in_pieces(input: &[u8], cuts: &[u8], direct: bool) -> Decoded {
             at += length;
             continue;
         }
-        match decoder.decode(&input[at..at + length], &mut out) {
+        match decoder.decode(&input[at..at + length], &mut out, usize::MAX) {
             Ok((consumed, done)) => {
                 assert!(done || consumed == length, "input was left that nobody wants");
                 at += consumed;

@@ -290,10 +290,10 @@ impl Connection {
         self.body
     }
 
-    /// Waits until some of the body is there to be received, so that memory for it need not be held
+    /// Waits until some of the body is there to be received, or all of it has been, so that memory for it need not be held
     /// before.
     pub(crate) async fn body_ready(&mut self) -> Result<(), NetFailure> {
-        if self.consumed < self.input.len() {
+        if self.consumed < self.input.len() || self.body == BodyLeft::Bytes(0) {
             return Ok(());
         }
         self.watchdog.moved();
@@ -342,7 +342,8 @@ impl Connection {
             if document.len() > most {
                 return Ok(None);
             }
-            if self.receive_some(&mut document, most as u64 + 1).await? == 0 {
+            let room = (most - document.len()) as u64 + 1;
+            if self.receive_some(&mut document, room).await? == 0 {
                 return Ok(Some(document));
             }
         }
@@ -352,16 +353,15 @@ impl Connection {
     async fn receive_unmeasured(&mut self, slot: &mut Slot, most: u64) -> Result<u64, NetFailure> {
         let mut arrived = Vec::new();
         let most = most.min(slot.remaining() as u64);
-        let count = self.receive_some(&mut arrived, most).await?;
-        if count > most {
-            // More than the head promised: the caller must not believe any of it.
-            return Err(NetFailure::Malformed("the body is longer than the range that the head describes".to_owned()));
+        if most == 0 {
+            return Ok(0);
         }
+        self.receive_some(&mut arrived, most).await?;
         // All of it fits: `most` is at most the slot's room.
         Ok(slot.put_slice(&arrived) as u64)
     }
 
-    /// Appends what arrives next of the body; 0 is its end.
+    /// Appends what arrives next of the body, at least one byte and at most `most`; 0 is its end.
     async fn receive_some(&mut self, into: &mut Vec<u8>, most: u64) -> Result<u64, NetFailure> {
         loop {
             let before = into.len();
@@ -376,9 +376,10 @@ impl Connection {
                     false
                 }
                 BodyLeft::Chunks => {
+                    let room = usize::try_from(most).unwrap_or(usize::MAX);
                     let (used, done) = self
                         .chunks
-                        .decode(&self.input[self.consumed..], into)
+                        .decode(&self.input[self.consumed..], into, room)
                         .map_err(|error| NetFailure::Malformed(error.to_string()))?;
                     self.consumed += used;
                     if done {
@@ -387,8 +388,10 @@ impl Connection {
                     done
                 }
                 BodyLeft::UntilClose => {
-                    into.extend_from_slice(&self.input[self.consumed..]);
-                    self.consumed = self.input.len();
+                    let arrived = &self.input[self.consumed..];
+                    let count = most.min(arrived.len() as u64) as usize;
+                    into.extend_from_slice(&arrived[..count]);
+                    self.consumed += count;
                     false
                 }
             };

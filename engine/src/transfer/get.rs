@@ -12,26 +12,23 @@ use tracing::Instrument;
 
 use super::Engine;
 use super::begun_get::BegunGet;
-use super::checksum::{CHECKSUM_MODE, Check, Unverified};
 use super::crew::{Destination, Parts, Rest, receive};
+use super::discover::open;
 use super::file::{Appearance, PartialFile};
 use super::head::ObjectInfo;
 use super::opening::{Opening, Wanted};
-use super::options::Borrowed;
 use super::ordered;
-use super::part::{Begun, RangeText, Source, reserve};
+use super::part::{Begun, Source, reserve};
 use super::parts::ObjectParts;
 use super::read_options::{ReadOptions, read_methods, version_method};
-use super::request::{Attempts, Call, Subject};
+use super::request::Subject;
 use super::resume::{self, DownloadResume, FileTarget, Opener};
 use super::stream::ObjectStream;
-use super::version::{Accepted, Pin, Version, accept_range, changed, changed_since_listed};
 use crate::buffer::{Buffer, FreezeError, OwnedTarget, Slot, Target, lend_blocking};
 use crate::error::{Error, ErrorKind, Result};
 use crate::metrics::Progress;
 use crate::net::Connection;
 use crate::plan::download_parts;
-use crate::wire::request::Method;
 
 /// An object in memory.
 #[derive(Debug, Clone)]
@@ -393,92 +390,6 @@ pub(crate) struct Opened {
     pub(crate) wanted: Range<u64>,
     /// The first part and its answer; `None` for an empty object. Of a suffix it is the last part.
     pub(crate) first: Option<(Range<u64>, Begun)>,
-}
-
-/// Sends the first request: for the first part of what is wanted, whatever the object's size turns out
-/// to be; or, where all of an object is wanted that will be small, for all of it, since only that answer
-/// brings its checksum. If it is not small after all, its first part is taken and the connection
-/// dropped.
-pub(crate) async fn open(
-    engine: &Arc<Engine>,
-    subject: Subject,
-    opening: Opening<'_>,
-    progress: Option<Progress>,
-    kept: &mut Option<Connection>,
-) -> Result<Opened> {
-    engine.keep_house();
-    let Opening { wanted, part, verify, pin, sizes, .. } = &opening;
-    let all = *wanted == Wanted::All;
-    let whole = opening.asks_for_all();
-    let first = opening.first();
-    let mut range_text = RangeText::default();
-    let mut headers = Borrowed::new();
-    match whole {
-        true => headers.extend(verify.then_some(CHECKSUM_MODE)),
-        false => headers.push(("range", first.write(&mut range_text))),
-    }
-    headers.extend(opening.conditions.iter());
-    headers.extend(opening.listed_etag.map(|etag| ("if-match", etag)));
-    let pinned = pin.and_then(Pin::if_match).filter(|_| !headers.iter().any(|(name, _)| *name == "if-match"));
-    headers.extend(pinned.map(|etag| ("if-match", etag)));
-    let call = Call { headers: &headers, into_slot: true, ..Call::new(Method::Get) };
-    let mut attempts = Attempts::new();
-    loop {
-        attempts.begin();
-        let begun = engine.exchange(&subject, &call, &attempts, kept, |head| {
-            let Accepted { range: mut arriving, size } = accept_range(head, &first.asked(head), None)?;
-            if opening.is_another(head) {
-                return Err(changed_since_listed());
-            }
-            if let Some(pin) = pin {
-                pin.accept(head, size)?;
-            }
-            let larger = whole && arriving.end > *part;
-            if larger && head.header("accept-ranges").is_some_and(|units| units.eq_ignore_ascii_case(b"bytes")) {
-                arriving.end = *part;
-            }
-            let check = match verify {
-                false => Check::none(Unverified::TurnedOff),
-                true if wanted.of(size) != (0..size) => Check::none(Unverified::Range),
-                true => Check::of(head, arriving == (0..size), whole),
-            };
-            Ok((arriving, Version::of(head, size), ObjectInfo::of(head, size), check))
-        });
-        match begun.await {
-            Ok((exchange, (arriving, version, info, check))) => {
-                if all {
-                    sizes.saw(version.size <= *part);
-                }
-                let wanted = wanted.of(version.size);
-                if let Some(progress) = &progress {
-                    progress.expect(wanted.end - wanted.start);
-                }
-                let source = Source { engine: Arc::clone(engine), subject, version, progress, check };
-                if wanted.is_empty() {
-                    exchange.end(engine, 0, kept);
-                    return Ok(Opened { source, info, wanted, first: None });
-                }
-                // A server that ignores ranges sends all of the object at once.
-                let part = arriving.start..arriving.end.min(wanted.end);
-                let begun = Begun { exchange, attempts };
-                return Ok(Opened { source, info, wanted, first: Some((part, begun)) });
-            }
-            Err(failure) if wanted.allows_empty() && failure.says_empty() => {
-                let version = Version { size: 0, etag: None, version_id: None, last_modified: None };
-                let check = Check::none(Unverified::NothingRead);
-                let source = Source { engine: Arc::clone(engine), subject, version, progress, check };
-                let info = ObjectInfo::default();
-                return Ok(Opened { source, info, wanted: 0..0, first: None });
-            }
-            Err(failure) if pinned.is_some() && failure.error.status() == Some(412) => {
-                return Err(subject.explain(changed("its ETag").error));
-            }
-            Err(failure) if opening.listed_etag.is_some() && failure.error.status() == Some(412) => {
-                return Err(subject.explain(changed_since_listed().error));
-            }
-            Err(failure) => attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?,
-        }
-    }
 }
 
 impl Opened {

@@ -11,6 +11,7 @@ use tracing::Instrument;
 
 use super::Engine;
 use super::checksum::{Sizes, Unverified, Verified};
+use super::discover::beyond_the_end;
 use super::get::{Object, incomplete};
 use super::get_item::GetItem;
 use super::getter::Getter;
@@ -20,7 +21,7 @@ use super::part::reserve;
 use super::read_options::{ReadOptions, read_methods, version_method};
 use super::request::Subject;
 use super::version::Pin;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::metrics::Progress;
 use crate::pace::MemoryPermit;
 use crate::plan::{JoinedRanges, join_ranges};
@@ -62,7 +63,7 @@ impl GetRanges {
     ///
     /// Ranges that came together share their memory, which is free again when the last of them is dropped. All
     /// ranges of a key are of one version of its object: those that meet another are errors of kind
-    /// [`Precondition`](ErrorKind::Precondition). They are not compared with the object's checksum.
+    /// [`Precondition`](crate::ErrorKind::Precondition). They are not compared with the object's checksum.
     ///
     /// # Errors
     /// At once, where the bucket's name cannot exist. Each range's own are in the stream; one range's failure
@@ -163,9 +164,7 @@ impl Worker<usize, Vec<(usize, Result<Object>)>> for Ranger {
 fn cut(fetched: &Object, start: u64, asked: &Range<u64>) -> Result<crate::Buffer> {
     let size = fetched.info.size;
     if asked.start >= size && asked.start > 0 {
-        let message = format!("the range lies beyond the end of the object, which has {size} bytes");
-        let code = Some("InvalidRange".to_owned());
-        return Err(Error::new(ErrorKind::Config, message).with_response(416, code, None));
+        return Err(beyond_the_end(size));
     }
     // The casts are exact: what was fetched is in memory.
     let (from, to) = (asked.start - start, asked.end.min(size) - start);

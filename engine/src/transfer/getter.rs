@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::checksum::Sizes;
-use super::get::{Object, Opened, empty_range, open, recovered};
+use super::discover::open;
+use super::get::{Object, Opened, empty_range, recovered};
 use super::get_item::GetItem;
 use super::head::ObjectInfo;
 use super::opening::Opening;

@@ -15,6 +15,7 @@ pub(crate) mod copy;
 pub(crate) mod copy_many;
 mod crew;
 pub(crate) mod delete;
+mod discover;
 pub(crate) mod file;
 pub(crate) mod file_item;
 pub(crate) mod get;
@@ -29,6 +30,7 @@ pub(crate) mod list_parts;
 mod lost_answer;
 pub(crate) mod many;
 mod multipart;
+mod oddities;
 mod opening;
 pub(crate) mod options;
 mod ordered;
@@ -60,6 +62,7 @@ use std::time::Duration;
 use checksum::{Acceptance, Sizes};
 use cleanup::Cleanups;
 use file::FileThreads;
+use oddities::Oddities;
 pub(crate) use place::Places;
 
 use crate::buffer;
@@ -87,6 +90,7 @@ pub(crate) struct Engine {
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) cleanups: Cleanups,
     pub(crate) acceptance: Acceptance,
+    pub(crate) oddities: Oddities,
     pub(crate) sizes: Sizes,
     ticking: std::sync::atomic::AtomicBool,
     housekeeping: std::sync::Mutex<Option<tokio::task::AbortHandle>>,
@@ -124,6 +128,7 @@ impl Engine {
             observer,
             cleanups: Cleanups::default(),
             acceptance: Acceptance::default(),
+            oddities: Oddities::default(),
             sizes: Sizes::unknown(),
             ticking: std::sync::atomic::AtomicBool::new(false),
             housekeeping: std::sync::Mutex::default(),

@@ -6,6 +6,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use super::checksum::Sizes;
 use super::options::Fields;
 use super::part::RangeText;
+use super::refusal::Failure;
 use super::version::Pin;
 use crate::wire::response::{BodyLength, ResponseHead};
 
@@ -51,25 +52,37 @@ impl Wanted {
         }
     }
 
-    /// Of an object of this size.
-    pub(super) fn of(&self, size: u64) -> Range<u64> {
+    /// Of an object of this size; `None` where they begin beyond its end. Of an empty object a range from its first
+    /// byte on is there, without a byte.
+    pub(super) fn of(&self, size: u64) -> Option<Range<u64>> {
         match self {
-            Wanted::All => 0..size,
-            Wanted::Range(range) => range.start..range.end.min(size),
-            Wanted::Suffix(length) => size.saturating_sub(*length)..size,
+            Wanted::All => Some(0..size),
+            Wanted::Range(range) if range.start > 0 && range.start >= size => None,
+            Wanted::Range(range) => Some(range.start..range.end.min(size)),
+            Wanted::Suffix(length) => Some(size.saturating_sub(*length)..size),
         }
     }
 
-    /// Whether an object without bytes has them all.
-    pub(super) fn allows_empty(&self) -> bool {
-        match self {
-            Wanted::All | Wanted::Suffix(_) => true,
-            Wanted::Range(range) => range.start == 0,
+    /// Returns whether a refused range (416) proves that an object has none of these bytes. Where the server said the
+    /// object's size, that decides. Where it did not, only a range from the first byte on proves that there is none:
+    /// some servers refuse a suffix that is longer than the object, and others a range that ends beyond it.
+    pub(super) fn is_refused_for_good(&self, failure: &Failure) -> bool {
+        match failure.object_size {
+            Some(size) => self.of(size).is_none_or(|there| there.is_empty()),
+            None => {
+                let from_first_byte = match self {
+                    Wanted::All => true,
+                    Wanted::Range(range) => range.start == 0,
+                    Wanted::Suffix(_) => false,
+                };
+                from_first_byte && failure.error.code() == Some("InvalidRange")
+            }
         }
     }
 }
 
 /// How a download begins.
+#[derive(Clone)]
 pub(crate) struct Opening<'a> {
     pub(crate) wanted: Wanted,
     /// The length of a part.
@@ -92,7 +105,7 @@ pub(crate) struct Opening<'a> {
 impl Opening<'_> {
     /// Whether the first request asks for the whole object: only that answer brings its checksum, and of a small
     /// object it costs no byte more.
-    pub(super) fn asks_for_all(&self) -> bool {
+    fn asks_for_all(&self) -> bool {
         self.wanted == Wanted::All
             && match self.size {
                 Some(size) => size <= self.part,
@@ -113,6 +126,7 @@ impl Opening<'_> {
     /// The bytes that the first request asks for.
     pub(super) fn first(&self) -> First {
         match &self.wanted {
+            Wanted::All if self.asks_for_all() => First::Whole,
             Wanted::All => First::Range(0..self.part),
             Wanted::Range(range) => First::Range(range.start..range.end.min(range.start.saturating_add(self.part))),
             Wanted::Suffix(length) if *length <= self.part => First::Suffix(*length),
@@ -123,21 +137,26 @@ impl Opening<'_> {
 }
 
 pub(super) enum First {
+    /// All of the object, by a request without a range.
+    Whole,
     Range(Range<u64>),
     Suffix(u64),
 }
 
 impl First {
-    pub(super) fn write<'a>(&self, text: &'a mut RangeText) -> &'a str {
+    /// The value of the `Range` header, if there is one.
+    pub(super) fn write<'a>(&self, text: &'a mut RangeText) -> Option<&'a str> {
         match self {
-            First::Range(range) => text.write(range),
-            First::Suffix(length) => text.write_suffix(*length),
+            First::Whole => None,
+            First::Range(range) => Some(text.write(range)),
+            First::Suffix(length) => Some(text.write_suffix(*length)),
         }
     }
 
     /// In bytes of the object, as far as the answer says how large it is.
     pub(super) fn asked(&self, head: &ResponseHead<'_>) -> Range<u64> {
         match self {
+            First::Whole => 0..u64::MAX,
             First::Range(range) => range.clone(),
             First::Suffix(length) => {
                 let size = match (head.content_range, head.body) {

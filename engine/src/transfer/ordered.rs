@@ -10,7 +10,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
@@ -20,7 +20,6 @@ use tracing::Instrument;
 use super::get::{Opened, incomplete, rest_of};
 use super::head::ObjectInfo;
 use super::part::{Begun, Sink, Source, reserve};
-use super::request::Attempts;
 use super::workers::lost;
 use crate::buffer::Buffer;
 use crate::error::{Error, ErrorKind, Result};
@@ -40,6 +39,7 @@ pub(super) struct Fetched {
 struct Answer {
     source: Arc<Source>,
     range: Range<u64>,
+    /// The answer itself, before its first part; from then on the source keeps it.
     begun: Option<Begun>,
     part: u64,
 }
@@ -174,22 +174,15 @@ impl Window {
         let index = self.turn + self.early.len();
         self.early.push_back(None);
         let fetching = async move {
-            let Answer { source, range, mut begun, part } = answer;
-            if let Some(begun) = &mut begun {
-                begun.exchange.resume(&source.engine).await;
-            }
+            let Answer { source, range, begun, part } = answer;
             let explain = |error| source.subject.explain(error);
             let end = range.end.min(range.start.saturating_add(part));
             let mut target = reserve(&source.engine, end - range.start).map_err(explain)?;
-            let left = Arc::new(Mutex::new(None));
-            let sink = Sink::Front(target.whole(), Arc::clone(&left));
             let mut kept = None;
-            source.fetch(range.start..end, sink, begun, &mut kept).await?;
+            source.fetch(range.start..end, Sink::Memory(target.whole()), begun, &mut kept).await?;
             source.engine.put_back(&source.subject, kept);
             let body = target.freeze().map_err(|error| explain(incomplete(&error)))?;
-            let exchange = left.lock().unwrap_or_else(PoisonError::into_inner).take();
-            let begun = exchange.map(|exchange| Begun { exchange, attempts: Attempts::new() });
-            let rest = (end < range.end).then_some(Answer { source, range: end..range.end, begun, part });
+            let rest = (end < range.end).then_some(Answer { source, range: end..range.end, begun: None, part });
             Ok(Fetched { index, body, _permit: permit, rest })
         };
         self.tasks.spawn(fetching.in_current_span());

@@ -29,8 +29,6 @@ const STAGE: u64 = 1 << 20;
 pub(crate) enum Sink {
     /// Their final place in memory.
     Memory(Slot),
-    /// The same for the front of an answer that brings more than was asked for, which is left behind here.
-    Front(Slot, Arc<Mutex<Option<Exchange>>>),
     /// A file, at this offset.
     File(FileWriter, u64),
     /// Nowhere.
@@ -42,7 +40,15 @@ pub(crate) enum Sink {
 /// The answer to a part's first request, when it was made before the part was planned.
 pub(crate) struct Begun {
     pub(crate) exchange: Exchange,
+    /// The bytes of the object that it brings: those of the part, or more on both sides.
+    pub(crate) body: Range<u64>,
     pub(crate) attempts: Attempts,
+}
+
+/// An answer whose body has not been received, and the bytes of the object that are still to come in it.
+struct Answer {
+    exchange: Exchange,
+    body: Range<u64>,
 }
 
 /// What the parts of one download share.
@@ -52,9 +58,21 @@ pub(crate) struct Source {
     pub(crate) version: Version,
     pub(crate) progress: Option<Progress>,
     pub(crate) check: Check,
+    /// What is left of whole objects that came where a part was asked for: a later part goes on with it.
+    left_over: Mutex<Vec<Answer>>,
 }
 
 impl Source {
+    pub(crate) fn new(
+        engine: &Arc<Engine>,
+        subject: Subject,
+        version: Version,
+        progress: Option<Progress>,
+        check: Check,
+    ) -> Source {
+        Source { engine: Arc::clone(engine), subject, version, progress, check, left_over: Mutex::default() }
+    }
+
     /// Fills `sink` with `range` of the object.
     pub(crate) async fn fetch(
         &self,
@@ -65,25 +83,36 @@ impl Source {
     ) -> Result<()> {
         let mut next = range.start;
         let mut sums = self.check.begin();
-        let (mut attempts, mut exchange) = match begun {
-            Some(begun) => (begun.attempts, Some(begun.exchange)),
+        let (mut attempts, mut answer) = match begun {
+            Some(Begun { exchange, body, attempts }) => (attempts, Some(Answer { exchange, body })),
             None => (Attempts::new(), None),
         };
         let _stage_permit = match sink {
-            Sink::Memory(_) | Sink::Front(..) | Sink::Pieces(_) => None,
-            Sink::File(..) | Sink::Discard => Some(self.stage_permit(exchange.as_mut()).await),
+            Sink::Memory(_) | Sink::Pieces(_) => None,
+            Sink::File(..) | Sink::Discard => {
+                Some(self.stage_permit(answer.as_mut().map(|answer| &mut answer.exchange)).await)
+            }
         };
         loop {
             let before = next;
             let attempt = async {
-                let exchange = match exchange.take() {
-                    Some(exchange) => exchange,
+                let mut answer = match answer.take() {
+                    Some(answer) => answer,
                     None => {
                         attempts.begin();
-                        self.ask(&(next..range.end), &attempts, kept).await?
+                        match self.take_left_over(next) {
+                            Some(mut answer) => {
+                                Box::pin(answer.exchange.resume(&self.engine)).await;
+                                answer
+                            }
+                            None => self.ask(&(next..range.end), &attempts, kept).await?,
+                        }
                     }
                 };
-                self.receive(exchange, &mut next, range.end, &mut sink, &mut sums, kept).await
+                if answer.body.start < next {
+                    Box::pin(self.skip(&mut answer, next)).await?;
+                }
+                self.receive(answer, &mut next, range.end, &mut sink, &mut sums, kept).await
             };
             match attempt.await {
                 Ok(()) => {
@@ -110,7 +139,7 @@ impl Source {
         missing: &Range<u64>,
         attempts: &Attempts,
         kept: &mut Option<Connection>,
-    ) -> Result<Exchange, Failure> {
+    ) -> Result<Answer, Failure> {
         let mut range_text = RangeText::default();
         let range = ("range", range_text.write(missing));
         let pinned = self.version.if_match().map(|etag| [range, ("if-match", etag)]);
@@ -124,15 +153,20 @@ impl Source {
         let asked = self
             .engine
             .exchange(&self.subject, &call, attempts, kept, |head| {
-                let Accepted { range, .. } = accept_range(head, missing, Some(&self.version))?;
-                if range != *missing {
+                let Accepted { range, .. } = accept_range(head, missing, Some(self.version.size), Some(&self.version))?;
+                if range.start > missing.start || range.end < missing.end {
                     return Err(short_range(missing, &range));
                 }
-                Ok(())
+                Ok(range)
             })
             .await;
         match asked {
-            Ok((exchange, ())) => Ok(exchange),
+            Ok((exchange, body)) => {
+                if body != *missing {
+                    self.engine.oddities.ignores_ranges(&self.subject.bucket);
+                }
+                Ok(Answer { exchange, body })
+            }
             Err(failure) if failure.error.status() == Some(412) => Err(changed("its ETag")),
             // It ended beyond there when its size was told.
             Err(failure) if failure.error.status() == Some(416) => Err(changed("its size")),
@@ -140,10 +174,35 @@ impl Source {
         }
     }
 
+    /// Takes an answer to an earlier part that brings this byte too, the one that is nearest to it.
+    fn take_left_over(&self, next: u64) -> Option<Answer> {
+        let mut answers = self.left_over.lock().unwrap_or_else(PoisonError::into_inner);
+        let usable = answers.iter().enumerate().filter(|(_, answer)| answer.body.start <= next);
+        let (index, _) = usable.max_by_key(|(_, answer)| answer.body.start)?;
+        Some(answers.swap_remove(index))
+    }
+
+    /// Receives and drops what comes before `start`, from a server that ignores ranges or one that was asked for
+    /// an earlier part.
+    async fn skip(&self, answer: &mut Answer, start: u64) -> Result<(), Failure> {
+        // Not waited for: the part may hold a permit already, and so may all others.
+        let _stage_permit = self.engine.pace.admission.memory_at_once(STAGE);
+        while answer.body.start < start {
+            let stage = self.stage(&mut answer.exchange, start - answer.body.start).await?;
+            let moved = stage.filled().len() as u64;
+            if moved == 0 {
+                return Err(short_body(answer.exchange.connection.body_left()));
+            }
+            answer.body.start += moved;
+            Counters::add(&self.engine.counters.bytes_received, moved);
+        }
+        Ok(())
+    }
+
     /// Receives the body into the sink; `next` keeps count of what is there.
     async fn receive(
         &self,
-        mut exchange: Exchange,
+        Answer { mut exchange, body }: Answer,
         next: &mut u64,
         end: u64,
         sink: &mut Sink,
@@ -154,7 +213,7 @@ impl Source {
         let mut broken = None;
         while *next < end {
             let moved = match sink {
-                Sink::Memory(slot) | Sink::Front(slot, _) => {
+                Sink::Memory(slot) => {
                     let before = slot.filled().len();
                     let moved = exchange.connection.receive_body(slot, end - *next).await?;
                     sums.update(&slot.filled()[before..], &self.check);
@@ -198,19 +257,25 @@ impl Source {
                 return Err(broken);
             }
         }
-        if exchange.connection.body_left() == BodyLeft::Chunks
-            && exchange.connection.receive_document(0).await?.is_none()
-        {
-            return Err(Failure::never(Error::new(ErrorKind::Integrity, "the body is longer than its range")));
-        }
-        if let Sink::Front(_, rest) = sink
-            && exchange.connection.body_left() != BodyLeft::Bytes(0)
-        {
+        if body.end > end {
             exchange.pause();
-            *rest.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
-        } else {
-            exchange.end(&self.engine, end - begin, kept);
+            let rest = Answer { exchange, body: end..body.end };
+            self.left_over.lock().unwrap_or_else(PoisonError::into_inner).push(rest);
+            return Ok(());
         }
+        let has_open_end = match exchange.connection.body_left() {
+            BodyLeft::Bytes(_) => false,
+            BodyLeft::Chunks => true,
+            // Of a range the head said how long it is.
+            BodyLeft::UntilClose => exchange.status() == 200,
+        };
+        if has_open_end && exchange.connection.receive_document(0).await?.is_none() {
+            return Err(Failure::never(Error::new(
+                ErrorKind::Integrity,
+                "the body is longer than the server said the object is",
+            )));
+        }
+        exchange.end(&self.engine, end - begin, kept);
         Ok(())
     }
 

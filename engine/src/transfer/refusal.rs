@@ -53,16 +53,6 @@ impl Failure {
     }
 }
 
-impl Failure {
-    /// A range from the first byte on that cannot be met: there is no first byte.
-    pub(crate) fn says_empty(&self) -> bool {
-        match self.object_size {
-            Some(size) => size == 0,
-            None => self.error.status() == Some(416) && self.error.code() == Some("InvalidRange"),
-        }
-    }
-}
-
 impl From<NetFailure> for Failure {
     fn from(failure: NetFailure) -> Failure {
         let (kind, retry, hint) = match &failure {
@@ -148,6 +138,7 @@ impl Refusal {
 
     /// Judges the refusal, with the error document that came with it, if one did.
     pub(crate) fn judge(self, document: Option<ErrorBody>) -> Failure {
+        let object_size = self.object_size.or_else(|| document.as_ref()?.object_size);
         let (code, message, request_id, region) = match document {
             Some(body) => (Some(body.code), body.message, body.request_id, body.region),
             None => (None, String::new(), None, None),
@@ -173,7 +164,7 @@ impl Refusal {
         if let Some(hint) = verdict.hint {
             error = error.with_hint(hint);
         }
-        Failure { error, retry, object_size: self.object_size, unsent: false, place: None }
+        Failure { error, retry, object_size, unsent: false, place: None }
     }
 }
 

@@ -192,6 +192,10 @@ impl Exchange {
         }
     }
 
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
     /// The answer has been received whole: the connection is free for the next request.
     pub(crate) fn end(self, engine: &Engine, bytes: u64, kept: &mut Option<Connection>) {
         if let (Some(timing), Some(observer)) = (&self.timing, &engine.observer) {

@@ -110,13 +110,20 @@ pub(crate) struct Accepted {
     pub(crate) size: u64,
 }
 
+/// Returns whether the answer is a whole object whose size its head does not say.
+pub(crate) fn is_unmeasured(head: &ResponseHead<'_>) -> bool {
+    head.status == 200 && !matches!(head.body, BodyLength::Length(_))
+}
+
 /// Checks that an answer holds what was asked for: `asked`, cut at the object's end.
 ///
-/// A server that ignores ranges answers 200 with the whole object; that is accepted when the range
-/// began at 0. Where the version is known already, the answer must come from it.
+/// A server that ignores ranges answers 200 with the whole object, which holds every range. `measured` is the
+/// object's size, if it is known from elsewhere, for answers that do not say it. Where the version is known
+/// already, the answer must come from it.
 pub(crate) fn accept_range(
     head: &ResponseHead<'_>,
     asked: &Range<u64>,
+    measured: Option<u64>,
     version: Option<&Version>,
 ) -> Result<Accepted, Failure> {
     let accepted = match (head.status, head.content_range) {
@@ -138,17 +145,9 @@ pub(crate) fn accept_range(
         (206, None) => {
             return Err(wrong("the server sent part of the object without Content-Range".to_owned()));
         }
-        (200, _) => match head.body {
-            BodyLength::Length(size) if asked.start == 0 => Accepted { range: 0..size, size },
-            BodyLength::Length(_) => {
-                return Err(wrong(format!(
-                    "asked for bytes from {}, the server sent the object from its beginning",
-                    asked.start
-                )));
-            }
-            BodyLength::Chunked | BodyLength::UntilClose => {
-                return Err(wrong("the server does not say how long the object is".to_owned()));
-            }
+        (200, _) => match (head.body, measured) {
+            (BodyLength::Length(size), _) | (_, Some(size)) => Accepted { range: 0..size, size },
+            (BodyLength::Chunked | BodyLength::UntilClose, None) => return Err(unmeasured()),
         },
         (status, _) => {
             return Err(wrong(format!("the server answered a read with HTTP {status}")));
@@ -164,6 +163,11 @@ pub(crate) fn accept_range(
         version.check(head, accepted.size)?;
     }
     Ok(accepted)
+}
+
+/// The object's size cannot be found out.
+pub(crate) fn unmeasured() -> Failure {
+    wrong("the server does not say how long the object is".to_owned())
 }
 
 fn wrong(message: String) -> Failure {

@@ -140,19 +140,25 @@ impl ChunkedDecoder {
         Ok(Step { consumed: at, data: at..at, done: self.is_done() })
     }
 
-    /// Appends all data in `input` to `out`. Returns how many bytes of the input are done with (all of
-    /// them, unless the body ends before) and whether the body is complete.
+    /// Appends the data in `input` to `out`, at most `most` bytes. Returns how many bytes of the input are done
+    /// with (all of them, unless the body or the room ends before) and whether the body is complete.
     ///
     /// # Errors
     /// [`ChunkedError`] when the coding is broken; `out` has the data before that.
-    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, bool), ChunkedError> {
-        let mut consumed = 0;
+    pub fn decode(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        most: usize,
+    ) -> Result<(usize, bool), ChunkedError> {
+        let (mut consumed, mut room) = (0, most);
         loop {
             let rest = &input[consumed..];
-            let step = self.step(rest)?;
+            let step = self.step(&rest[..rest.len().min(room)])?;
+            room -= step.data.len();
             out.extend_from_slice(&rest[step.data]);
             consumed += step.consumed;
-            if step.done || consumed == input.len() {
+            if step.done || room == 0 || consumed == input.len() {
                 return Ok((consumed, step.done));
             }
         }
@@ -210,7 +216,7 @@ mod tests {
 
     fn decode(input: &[u8]) -> Result<(Vec<u8>, usize, bool), ChunkedError> {
         let mut out = Vec::new();
-        let (consumed, done) = ChunkedDecoder::new().decode(input, &mut out)?;
+        let (consumed, done) = ChunkedDecoder::new().decode(input, &mut out, usize::MAX)?;
         Ok((out, consumed, done))
     }
 
@@ -269,6 +275,7 @@ mod tests {
         fn any_split_gives_the_same_body(
             chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..40), 0..8),
             cuts in prop::collection::vec(1usize..20, 1..80),
+            most in prop_oneof![1usize..30, Just(usize::MAX)],
         ) {
             let mut body = Vec::new();
             for chunk in &chunks {
@@ -279,11 +286,16 @@ mod tests {
             body.extend_from_slice(b"0\r\nt: v\r\n\r\n");
             let (mut decoder, mut out, mut rest, mut done) = (ChunkedDecoder::new(), Vec::new(), &body[..], false);
             for cut in cuts.iter().cycle() {
-                let piece;
+                let mut piece;
                 (piece, rest) = rest.split_at((*cut).min(rest.len()));
-                let (consumed, finished) = decoder.decode(piece, &mut out).unwrap();
-                prop_assert_eq!(consumed, piece.len());
-                done = finished;
+                while !piece.is_empty() {
+                    let before = out.len();
+                    let (consumed, finished) = decoder.decode(piece, &mut out, most).unwrap();
+                    let taken = out.len() - before;
+                    prop_assert!(taken <= most && (consumed == piece.len() || taken == most));
+                    piece = &piece[consumed..];
+                    done = finished;
+                }
                 if rest.is_empty() {
                     break;
                 }

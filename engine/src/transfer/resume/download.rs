@@ -15,7 +15,8 @@ use crate::transfer::Engine;
 use crate::transfer::checksum::{CHECKSUM_MODE, Check, Sizes, Unverified};
 use crate::transfer::crew::{self, Destination, Parts, Rest};
 use crate::transfer::file::{Appearance, FileAttributes, FileWriter, PartialFile, on_blocking_thread};
-use crate::transfer::get::{Opened, open};
+use crate::transfer::discover::open;
+use crate::transfer::get::Opened;
 use crate::transfer::get_many::Attributes;
 use crate::transfer::head::{ObjectInfo, head_as, parse_http_date};
 use crate::transfer::opening::{Opening, Wanted};
@@ -251,9 +252,9 @@ async fn compare(opener: &Opener<'_>, version: Version, writer: FileWriter) -> R
         true => Check::known(info.checksum.take()),
         false => Check::none(Unverified::TurnedOff),
     };
-    let (engine, subject, progress) = (Arc::clone(opener.engine), opener.subject.clone(), opener.progress.clone());
+    let (subject, progress) = (opener.subject.clone(), opener.progress.clone());
     let whole = vec![Range { start: 0, end: version.size }];
-    let source = Arc::new(Source { engine, subject, version, progress, check });
+    let source = Arc::new(Source::new(opener.engine, subject, version, progress, check));
     read_back(Arc::clone(&source), writer, whole).await?;
     source.check.conclude(&mut info).map_err(|error| opener.subject.explain(error))?;
     if let Some(progress) = &opener.progress {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::list::size;
 use super::reader::{Cursor, XmlError};
 use crate::text::printable;
 
@@ -11,8 +12,8 @@ const MOST_NAME: usize = 256;
 /// The most characters of an explanation. S3's have at most some hundred.
 const MOST_MESSAGE: usize = 1_024;
 
-/// An error document, in which control characters are escaped and long texts are cut. Only fields that help and hide nothing are kept: S3 may also repeat the string to
-/// sign and tokens.
+/// An error document, in which control characters are escaped and long texts are cut. Only fields that help and hide
+/// nothing are kept: S3 may also repeat the string to sign and tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorBody {
     /// The machine-readable code, as `NoSuchKey`.
@@ -29,6 +30,8 @@ pub struct ErrorBody {
     pub endpoint: Option<String>,
     /// The server's clock, where it refuses the client's: `2013-05-24T00:00:00Z`.
     pub server_time: Option<String>,
+    /// The size of the object, in bytes, where a range of it was refused.
+    pub object_size: Option<u64>,
 }
 
 impl fmt::Display for ErrorBody {
@@ -85,6 +88,7 @@ fn read_fields(cursor: &mut Cursor<'_>, body: &mut ErrorBody) -> Result<(), XmlE
             "Bucket" | "BucketName" => body.bucket = Some(name(cursor)?),
             "Endpoint" => body.endpoint = Some(name(cursor)?),
             "ServerTime" => body.server_time = Some(name(cursor)?),
+            "ActualObjectSize" => body.object_size = size(cursor.short_text()?),
             _ => cursor.skip()?,
         }
     }

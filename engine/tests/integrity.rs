@@ -174,6 +174,10 @@ async fn a_download_that_cannot_be_verified_succeeds_and_says_why() {
         ("x-amz-checksum-crc32: AAAAAA==-3\r\n".to_owned(), Unverified::Composite),
         (format!("x-amz-checksum-crc64nvme: {crc}\r\nx-amz-checksum-type: COMPOSITE\r\n"), Unverified::Composite),
         (told(ChecksumAlgorithm::Sha256, &content), Unverified::NotCombinable),
+        // As moto sends it where it lacks awscrt.
+        ("x-amz-checksum-crc64nvme: AAAAAA==\r\n".to_owned(), Unverified::Malformed),
+        ("x-amz-checksum-crc32: AAAAAAAAAAA=\r\n".to_owned(), Unverified::Malformed),
+        ("x-amz-checksum-crc32: not base64\r\n".to_owned(), Unverified::Malformed),
         // Another version's checksum proves nothing.
         (format!("x-amz-version-id: other\r\nx-amz-checksum-crc64nvme: {crc}\r\n"), Unverified::NotTold),
     ] {
@@ -191,6 +195,9 @@ async fn a_download_that_cannot_be_verified_succeeds_and_says_why() {
         });
         let read = reader(&script).get("bkt", "k").buffer().await.unwrap();
         assert_eq!(read.info.verified, Verified::Not(why), "{told}");
+        if why == Unverified::Malformed {
+            assert_eq!(read.info.checksum, None, "nothing to compare anything with");
+        }
     }
 
     let forbidden = content.clone();
@@ -411,6 +418,62 @@ async fn a_server_that_stored_other_bytes_is_found_out() {
         assert_eq!(failure.kind(), ErrorKind::Integrity);
         assert!(failure.to_string().contains("the server stored other bytes"), "{failure}");
     }
+}
+
+#[tokio::test]
+async fn a_checksum_that_cannot_be_one_is_no_damage_and_is_warned_of_once() {
+    let content = object(3 * PART);
+    let short = "x-amz-checksum-crc64nvme: AAAAAA==\r\n";
+    let script = store(content.clone(), content.clone(), short.to_owned());
+    let client = reader(&script);
+    let warnings = Warnings::default();
+    let _listening = tracing::subscriber::set_default(warnings.clone());
+    for key in ["k", "other"] {
+        let object = client.get("bkt", key).buffer().await.unwrap();
+        assert!(object.body == *content);
+        assert_eq!(object.info.verified, Verified::Not(Unverified::Malformed));
+        let mut stream = client.get("bkt", key).stream().await.unwrap();
+        while let Some(part) = stream.next().await {
+            part.unwrap();
+        }
+        assert_eq!(stream.info().verified, Verified::Not(Unverified::Malformed));
+        assert_eq!(client.head("bkt", key).checksum().await.unwrap().checksum, None);
+    }
+    assert_eq!(warnings.0.load(Ordering::SeqCst), 1);
+
+    // Nor do the bytes of an upload differ from such a one.
+    let stored = "HTTP/1.1 200 OK\r\nETag: \"e\"\r\nx-amz-checksum-crc64nvme: AAAAAA==\r\nContent-Length: 0\r\n\r\n";
+    let script = takes(move |_| Some(vec![Act::Send(stored.as_bytes().to_vec())]));
+    let client = writer(&script).build().unwrap();
+    client.put("bkt", "k").bytes(object(100)).await.unwrap();
+    client.put("bkt", "k").bytes(object(100)).await.unwrap();
+    assert_eq!(warnings.0.load(Ordering::SeqCst), 2, "once for each client");
+}
+
+/// Counts the warnings that one thread logs.
+#[derive(Clone, Default)]
+struct Warnings(Arc<AtomicUsize>);
+
+impl tracing::Subscriber for Warnings {
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        *metadata.level() == tracing::Level::WARN
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, _: &tracing::Event<'_>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 async fn start(signing: &str) -> (Running, Client) {

@@ -421,3 +421,32 @@ async fn a_body_of_unknown_length_that_is_cut_is_an_error() {
         all_fail(&client, outcomes, ErrorKind::Integrity, "longer than the server said");
     }
 }
+
+#[tokio::test]
+async fn a_head_without_a_length_is_no_empty_object() {
+    // How long it is stands in the answer to a read.
+    for size in [0, SMALL, LARGE] {
+        let script = Script::start(move |asked| {
+            let object = object(size);
+            match (asked.method(), range(asked)) {
+                ("HEAD", _) => send(format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{COMMON}\r\n"), b""),
+                (_, Some(Range::Between(first, last))) if first < size => part(&object, first, (last + 1).min(size)),
+                (_, Some(_)) => send(format!("HTTP/1.1 416 R\r\nContent-Range: bytes */{size}\r\nContent-Length: 0\r\n\r\n"), b""),
+                (_, None) => whole(&object, ""),
+            }
+        });
+        let info = script.client().head("bucket", "key").await.unwrap();
+        assert_eq!((info.size, info.etag.as_deref()), (size as u64, Some("\"tag\"")));
+        let asked = script.asked();
+        assert_eq!(asked.len(), 2);
+        assert_eq!(asked[1].header("if-match"), Some("\"tag\""));
+        // A checksum that comes with such a head counts all the same.
+        let read = script.builder().set("verify_checksums", "true").unwrap().build().unwrap();
+        let read = read.get("bucket", "key").buffer().await.unwrap();
+        assert_eq!(read.body.len(), size);
+    }
+    let script = unmeasured(SMALL, End::Chunked, None, 0);
+    let failed = script.client().head("bucket", "key").await.unwrap_err();
+    assert_eq!(failed.kind(), ErrorKind::Integrity);
+    assert!(failed.to_string().contains("does not say how long the object is"), "{failed}");
+}

@@ -71,6 +71,8 @@ pub enum Unverified {
     Composite,
     /// It keeps a SHA-256, which cannot be combined from parts that arrive in any order.
     NotCombinable,
+    /// What it says is the object's checksum cannot be one of that algorithm.
+    Malformed,
     /// It did not say: the HEAD was refused (it is a permission of its own), failed, or was too slow.
     NotTold,
 }
@@ -84,6 +86,7 @@ impl std::fmt::Display for Unverified {
             Unverified::NoChecksum => "the object has no checksum that could be computed",
             Unverified::Composite => "the object's checksum is one of its parts' checksums",
             Unverified::NotCombinable => "the object's checksum cannot be combined from parts",
+            Unverified::Malformed => "the server's checksum of the object cannot be one of its algorithm",
             Unverified::NotTold => "the server did not tell the object's checksum",
         })
     }
@@ -149,6 +152,7 @@ impl Check {
         self.settle(match checksum {
             None => Known::Not(Unverified::NoChecksum, None),
             Some(checksum) if checksum.composite => Known::Not(Unverified::Composite, Some(checksum)),
+            Some(checksum) if !checksum.is_well_formed() => Known::Not(Unverified::Malformed, Some(checksum)),
             Some(checksum) if !self.single && !checksum.algorithm.combines() => {
                 Known::Not(Unverified::NotCombinable, Some(checksum))
             }
@@ -189,8 +193,7 @@ impl Check {
         }
     }
 
-    /// Compares what arrived of `size` bytes with the object's checksum, and says so in `info`.
-    pub(crate) fn conclude(&self, info: &mut ObjectInfo) -> Result<()> {
+    fn conclude(&self, info: &mut ObjectInfo) -> Result<()> {
         let (checksum, verified) = match self.known.get() {
             None => (None, Verified::Not(Unverified::NotTold)),
             Some(Known::Not(why, checksum)) => (checksum.clone(), Verified::Not(*why)),
@@ -271,6 +274,14 @@ impl Source {
         }
     }
 
+    /// Compares what arrived with the object's checksum, and says so in `info`.
+    pub(super) fn conclude(&self, info: &mut ObjectInfo) -> Result<()> {
+        self.check.conclude(info).map_err(|error| self.subject.explain(error))?;
+        let is_checksum = |checksum: &Checksum| self.engine.oddities.is_checksum(&self.subject, checksum);
+        info.checksum = info.checksum.take().filter(is_checksum);
+        Ok(())
+    }
+
     pub(super) async fn ask_for_checksum(&self) {
         let mut headers = vec![CHECKSUM_MODE];
         headers.extend(self.version.if_match().map(|etag| ("if-match", etag)));
@@ -283,7 +294,7 @@ impl Source {
         };
         Counters::add(&self.engine.counters.checksum_heads, 1);
         let read = |head: &ResponseHead<'_>| {
-            let same = self.version.check(head, head.content_length.unwrap_or(0)).is_ok();
+            let same = self.version.check(head, head.content_length.unwrap_or(self.version.size)).is_ok();
             same.then(|| Checksum::in_head(head))
         };
         match self.engine.ask(&self.subject, &call, 0, read, head_only).await {

@@ -465,11 +465,11 @@ impl Opened {
             if is_one {
                 // One part, one request: no crew.
                 source.fetch_and_ask(source.fetch(first, sink, Some(begun), kept)).await?;
-                source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
+                source.conclude(&mut info)?;
             } else {
                 let source = Arc::new(source);
                 source.fetch_and_ask(receive(&source, parts, (first, sink, begun), kept)).await?;
-                source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
+                source.conclude(&mut info)?;
             }
         }
         if let Some(progress) = &progress {

@@ -6,11 +6,14 @@ use jiff::Timestamp;
 
 use super::Engine;
 use super::checksum::{CHECKSUM_MODE, Verified};
+use super::opening::Wanted;
 use super::options::sent_by_await;
 use super::read_options::{ReadOptions, read_methods, version_method};
-use super::request::{Call, Subject, head_only};
+use super::request::{Attempts, Call, Subject, head_only};
+use super::version::accept_range;
 use crate::error::Result;
 use crate::wire::checksum::Checksum;
+use crate::wire::etag::is_strong;
 use crate::wire::request::Method;
 use crate::wire::response::ResponseHead;
 
@@ -159,11 +162,45 @@ pub(crate) async fn head_as(
 
 async fn ask(engine: &Arc<Engine>, subject: &Subject, headers: &[(&str, &str)]) -> Result<ObjectInfo> {
     let call = Call { headers, ..Call::new(Method::Head) };
-    let read = |head: &ResponseHead<'_>| ObjectInfo {
-        checksum: Checksum::in_head(head),
-        ..ObjectInfo::of(head, head.content_length.unwrap_or(0))
+    let read = |head: &ResponseHead<'_>| {
+        let checksum = Checksum::in_head(head).filter(|checksum| engine.oddities.is_checksum(subject, checksum));
+        let info = ObjectInfo { checksum, ..ObjectInfo::of(head, head.content_length.unwrap_or(0)) };
+        (info, head.content_length.is_some())
     };
-    engine.ask(subject, &call, 0, read, head_only).await
+    let (mut info, is_measured) = engine.ask(subject, &call, 0, read, head_only).await?;
+    if !is_measured {
+        info.size = Box::pin(size_by_reading(engine, subject, headers, &info)).await?;
+    }
+    Ok(info)
+}
+
+/// Asks for one byte of an object whose HEAD did not say how long it is: the answer to that does.
+async fn size_by_reading(
+    engine: &Arc<Engine>,
+    subject: &Subject,
+    headers: &[(&str, &str)],
+    info: &ObjectInfo,
+) -> Result<u64> {
+    let mut headers = headers.to_vec();
+    headers.push(("range", "bytes=0-0"));
+    if let Some(etag) = info.etag.as_deref().filter(|etag| is_strong(etag))
+        && !headers.iter().any(|(name, _)| *name == "if-match")
+    {
+        headers.push(("if-match", etag));
+    }
+    let call = Call { headers: &headers, ..Call::new(Method::Get) };
+    let mut attempts = Attempts::new();
+    loop {
+        attempts.begin();
+        // The connection is dropped with what it brings beyond the head.
+        let mut kept = None;
+        let read = |head: &ResponseHead<'_>| Ok(accept_range(head, &(0..1), None, None)?.size);
+        match engine.exchange(subject, &call, &attempts, &mut kept, read).await {
+            Ok((_, size)) => return Ok(size),
+            Err(failure) if Wanted::Range(0..1).is_refused_for_good(&failure) => return Ok(0),
+            Err(failure) => attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?,
+        }
+    }
 }
 
 #[cfg(test)]

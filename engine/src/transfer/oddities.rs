@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use super::request::Subject;
 use crate::wire::checksum::Checksum;
 
 /// The warnings of one client that have been given.
@@ -19,16 +20,20 @@ impl Oddities {
         });
     }
 
-    /// The server sent a checksum that cannot be one of its algorithm.
-    pub(crate) fn malformed_checksum(&self, bucket: &str, key: &str, checksum: &Checksum) {
-        self.checksums.get_or_init(|| {
-            let (algorithm, value) = (checksum.algorithm, &checksum.value);
-            tracing::warn!(
-                bucket,
-                key,
-                "the server sends checksums that are not of their algorithm's length, so objects that have them are not \
-                 verified: {algorithm} {value:?}"
-            );
-        });
+    /// Returns whether a checksum can be one of its algorithm. The first that cannot is warned of.
+    pub(crate) fn is_checksum(&self, subject: &Subject, checksum: &Checksum) -> bool {
+        let is_one = checksum.composite || checksum.is_well_formed();
+        if !is_one {
+            self.checksums.get_or_init(|| {
+                let (algorithm, value) = (checksum.algorithm, checksum.value.chars().take(100).collect::<String>());
+                tracing::warn!(
+                    bucket = &*subject.bucket,
+                    key = subject.key,
+                    "the server sends checksums that cannot be of their algorithm, so objects that have them are not \
+                     verified: {algorithm} {value:?}"
+                );
+            });
+        }
+        is_one
     }
 }

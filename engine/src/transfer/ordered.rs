@@ -53,7 +53,7 @@ pub(crate) async fn write(opened: Opened, mut writer: impl AsyncWrite + Unpin + 
         let delivering = deliver_all(&source, wanted, first, &mut writer);
         source.fetch_and_ask(delivering).await?;
         // What has been written cannot be taken back: the end is where it is said.
-        source.check.conclude(&mut info).map_err(explain)?;
+        source.conclude(&mut info)?;
     }
     writer.flush().await.map_err(|error| explain(cannot_write(error)))?;
     if let Some(progress) = &source.progress {

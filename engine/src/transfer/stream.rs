@@ -133,7 +133,7 @@ pub(super) fn conclude(source: Arc<Source>, mut info: ObjectInfo, mut asking: Jo
     Box::pin(async move {
         // Too late is as good as no answer.
         let _ = tokio::time::timeout(PATIENCE, asking.join_next()).await;
-        source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
+        source.conclude(&mut info)?;
         if let Some(progress) = &source.progress {
             progress.add_object();
         }

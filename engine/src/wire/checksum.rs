@@ -260,6 +260,11 @@ impl Checksum {
         Checksum { algorithm, value, composite: false }
     }
 
+    /// Returns whether the value can be a sum of its algorithm: base64 of as many bytes.
+    pub fn is_well_formed(&self) -> bool {
+        Sum::told(self.algorithm, &self.value, 0).is_some()
+    }
+
     /// The checksum that a head carries, if it is of a known kind. Where there are several, a CRC is
     /// preferred.
     pub fn in_head(head: &ResponseHead<'_>) -> Option<Checksum> {

@@ -256,7 +256,7 @@ async fn compare(opener: &Opener<'_>, version: Version, writer: FileWriter) -> R
     let whole = vec![Range { start: 0, end: version.size }];
     let source = Arc::new(Source::new(opener.engine, subject, version, progress, check));
     read_back(Arc::clone(&source), writer, whole).await?;
-    source.check.conclude(&mut info).map_err(|error| opener.subject.explain(error))?;
+    source.conclude(&mut info)?;
     if let Some(progress) = &opener.progress {
         progress.add_object();
     }
@@ -294,7 +294,7 @@ async fn receive(
     let received = crew::receive(&source, parts, (first, sink, begun), kept);
     let read = read_back(Arc::clone(&source), writer, there);
     source.fetch_and_ask(Box::pin(async { tokio::try_join!(received, read) })).await?;
-    source.check.conclude(&mut info).map_err(|error| source.subject.explain(error))?;
+    source.conclude(&mut info)?;
     if let Some(progress) = &opener.progress {
         progress.add_object();
     }

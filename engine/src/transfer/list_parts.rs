@@ -7,7 +7,7 @@ use super::list::PAGE_BYTES;
 use super::options::{Access, Attached, SseCustomerKey, access_methods};
 use super::pages::{Marker, Pages};
 use super::request::{Call, Subject};
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::plan::MAX_PARTS;
 use crate::wire::request::Method;
 use crate::wire::xml::{PartList, parse_list_parts};
@@ -86,8 +86,8 @@ pub(super) async fn all(engine: &Arc<Engine>, subject: &Subject, upload_id: &str
         let page = ask(engine, subject, upload_id, MOST, after).await?;
         parts.extend(page.parts);
         after = page.next;
-        // S3 allows no more parts: a server that goes on and on is not believed.
-        if after.is_none() || parts.len() >= MAX_PARTS as usize {
+        // No part has a higher number: a server that goes on and on is not believed.
+        if after.is_none_or(|number| number >= MAX_PARTS) {
             return Ok(parts);
         }
     }
@@ -98,13 +98,18 @@ async fn ask(
     subject: &Subject,
     upload_id: &str,
     page_size: u32,
-    after: Option<u32>,
+    marker: Option<u32>,
 ) -> Result<PartList> {
     let page_size = page_size.to_string();
-    let after = after.map(|number| number.to_string());
+    let after = marker.map(|number| number.to_string());
     let mut query = vec![("uploadId", upload_id), ("max-parts", page_size.as_str())];
     query.extend(after.as_deref().map(|number| ("part-number-marker", number)));
     let call = Call { query: &query, ..Call::new(Method::Get) };
     let parse = |document: Vec<u8>, ()| parse_list_parts(&document);
-    engine.ask(subject, &call, PAGE_BYTES, |_| (), parse).await
+    let page = engine.ask(subject, &call, PAGE_BYTES, |_| (), parse).await?;
+    if page.next.is_some_and(|next| next <= marker.unwrap_or(0)) {
+        let message = "the listing of parts made no progress: the server goes on after a part that came before";
+        return Err(subject.explain(Error::new(ErrorKind::Protocol, message)));
+    }
+    Ok(page)
 }

@@ -5,7 +5,7 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
 use super::plain;
-use super::reader::{Cursor, XmlError};
+use super::reader::{Cursor, XmlError, check_length};
 use crate::wire::uri::decode_form;
 
 /// A storage class. The usual ones cost no memory.
@@ -95,7 +95,8 @@ pub struct ListPage {
 ///
 /// # Errors
 /// [`XmlError`] for everything that could make the listing shorter than it is: a document that is cut off,
-/// an object without key or size, no `IsTruncated`, or a truncated page without a token to go on with.
+/// an object without key or size, no `IsTruncated`, or a truncated page without a token to go on with; and for a key
+/// that is longer than any store's.
 pub fn parse_list_objects_v2(xml: &[u8]) -> Result<ListPage, XmlError> {
     parse_page(xml, plain::object)
 }
@@ -146,6 +147,7 @@ fn parse_page(xml: &[u8], plain: impl Fn(&str) -> Option<(ListedObject, usize)>)
             *prefix = decode(std::mem::take(prefix), "Prefix")?;
         }
     }
+    page.objects.iter().map(|object| &object.key).chain(&page.prefixes).try_for_each(|key| check_length(key))?;
     Ok(page)
 }
 

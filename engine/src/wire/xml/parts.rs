@@ -38,20 +38,23 @@ pub struct PartList {
 pub fn parse_list_parts(xml: &[u8]) -> Result<PartList, XmlError> {
     let mut cursor = Cursor::open(xml, "ListPartsResult")?;
     let mut page = PartList::default();
-    let (mut is_truncated, mut next) = (false, None);
+    let (mut is_truncated, mut next) = (None, None);
     while let Some(field) = cursor.child()? {
         match field.local_name().as_ref() {
             "Part" => page.parts.push(read_part(&mut cursor)?),
-            "IsTruncated" => is_truncated = truth(cursor.short_text()?, "IsTruncated")?,
+            "IsTruncated" => is_truncated = Some(truth(cursor.short_text()?, "IsTruncated")?),
             // Some servers leave it empty, or say 0, where nothing follows.
             "NextPartNumberMarker" => next = cursor.short_text()?.trim_ascii().parse().ok().filter(|&next| next > 0),
             _ => cursor.skip()?,
         }
     }
     cursor.finish()?;
-    if is_truncated {
-        page.next = Some(next.ok_or(XmlError::Missing("NextPartNumberMarker"))?);
-    }
+    page.next = match is_truncated {
+        Some(true) => Some(next.ok_or(XmlError::Missing("NextPartNumberMarker"))?),
+        Some(false) => None,
+        // Some servers leave it out where there is one page. A part to go on after says that there is another.
+        None => next,
+    };
     Ok(page)
 }
 
@@ -104,6 +107,8 @@ mod tests {
         assert_eq!(first.checksum, Some(checksum));
         assert_eq!((third.number, third.size, &third.checksum), (3, 5, &None));
         assert_eq!(parse_list_parts(b"<ListPartsResult/>"), Ok(PartList::default()));
+        let unsaid = parse_list_parts(b"<ListPartsResult><NextPartNumberMarker>7</NextPartNumberMarker></ListPartsResult>");
+        assert_eq!(unsaid.unwrap().next, Some(7));
     }
 
     #[test]

@@ -3,12 +3,13 @@
 //! Owns a shortcut and no meaning: pulled through the XML reader, one object of a listing costs some forty
 //! events, more than everything else in a page. Nearly every server writes objects as leaf elements
 //! without attributes, which a scan for `<` and `>` finds. Whatever looks different (attributes, nesting,
-//! comments, CDATA, carriage returns, unknown entities, anything missing or broken) is not judged here but
+//! comments, CDATA, carriage returns, unknown entities, very long texts, anything missing or broken) is not judged here but
 //! left to the reader, which knows XML and says what is wrong.
 
 use quick_xml::escape::unescape;
 
 use super::list::{ListedObject, StorageClass, size, timestamp};
+use super::reader::MAX_TEXT;
 
 const START: &str = "<Contents>";
 const END: &str = "</Contents>";
@@ -48,6 +49,9 @@ fn leaf(xml: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = xml.split_at(name_end);
     let rest = rest.strip_prefix('>').filter(|_| !name.is_empty())?;
     let (text, rest) = rest.split_at(memchr::memchr(b'<', rest.as_bytes())?);
+    if text.len() > MAX_TEXT {
+        return None;
+    }
     let rest = rest.strip_prefix("</")?.strip_prefix(name)?.strip_prefix('>')?;
     Some((name, text, rest))
 }

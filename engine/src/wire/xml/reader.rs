@@ -18,6 +18,14 @@ const MAX_DEPTH: usize = 64;
 /// The most characters of a document that an error quotes.
 const MOST_QUOTED: usize = 64;
 
+/// The longest key that is accepted, in bytes. S3's have at most 1,024; stores over a file system allow as much as a path,
+/// and 1,024 characters of four bytes are as many.
+const MAX_KEY: usize = 4096;
+
+/// The longest text of one element that is kept, in bytes: that of the longest key with every byte percent-encoded. What is
+/// built from listed keys takes a multiple of their length.
+pub(super) const MAX_TEXT: usize = 3 * MAX_KEY;
+
 /// Why a document can't be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum XmlError {
@@ -38,6 +46,8 @@ pub enum XmlError {
     Missing(&'static str),
     /// An element's text is not what it must be.
     Value(&'static str),
+    /// An element's text is longer than any store's, with how many bytes it may have.
+    TooLong(&'static str, usize),
     /// A url-encoded element could not be decoded.
     Decode(&'static str, DecodeError),
     /// The service answered with an error document.
@@ -53,6 +63,9 @@ impl fmt::Display for XmlError {
             Self::Root(root) => write!(f, "the response is an unexpected XML document <{root}>"),
             Self::Missing(element) => write!(f, "the response's XML document lacks <{element}>"),
             Self::Value(element) => write!(f, "the response's XML document has an unreadable <{element}>"),
+            Self::TooLong(what, most) => {
+                write!(f, "the response's XML document has {what} of more than {most} bytes; S3's keys have at most 1,024")
+            }
             Self::Decode(element, error) => {
                 write!(f, "the response's XML document has a wrongly url-encoded <{element}>: {error}")
             }
@@ -189,14 +202,14 @@ impl<'a> Cursor<'a> {
         }
         loop {
             match self.event()? {
-                Event::Text(piece) => text.push_str(&piece.xml10_content()),
-                Event::CData(piece) => text.push_str(&piece.xml10_content()),
+                Event::Text(piece) => append(text, &piece.xml10_content())?,
+                Event::CData(piece) => append(text, &piece.xml10_content())?,
                 Event::GeneralRef(reference) => {
                     // Control characters are taken as they come: XML 1.0 has no place for them, keys do.
                     let character = reference.resolve_char_ref().map_err(|error| self.failed(&error))?;
                     match (character, resolve_xml_entity(&reference)) {
-                        (Some(character), _) => text.push(character),
-                        (None, Some(known)) => text.push_str(known),
+                        (Some(character), _) => append(text, character.encode_utf8(&mut [0; 4]))?,
+                        (None, Some(known)) => append(text, known)?,
                         (None, None) => return Err(self.syntax("an entity that XML does not know")),
                     }
                 }
@@ -256,6 +269,20 @@ impl<'a> Cursor<'a> {
     fn syntax(&self, reason: &str) -> XmlError {
         XmlError::Syntax { reason: reason.to_owned(), at: self.reader.buffer_position() }
     }
+}
+
+/// Appends to the text of one element.
+fn append(text: &mut String, more: &str) -> Result<(), XmlError> {
+    if text.len() + more.len() > MAX_TEXT {
+        return Err(XmlError::TooLong("a text", MAX_TEXT));
+    }
+    text.push_str(more);
+    Ok(())
+}
+
+/// Refuses a decoded key or prefix that is longer than any store's.
+pub(super) fn check_length(key: &str) -> Result<(), XmlError> {
+    if key.len() > MAX_KEY { Err(XmlError::TooLong("a key", MAX_KEY)) } else { Ok(()) }
 }
 
 fn is_blank(text: &str) -> bool {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::list::{StorageClass, decode, read_prefix, timestamp, truth};
-use super::reader::{Cursor, XmlError};
+use super::reader::{Cursor, XmlError, check_length};
 
 /// A multipart upload that is neither complete nor aborted. Its parts are stored, and paid for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,8 +60,9 @@ pub fn parse_list_uploads(xml: &[u8]) -> Result<UploadList, XmlError> {
         }
         next_key = decode(next_key, "NextKeyMarker")?;
     }
-    // Some servers leave it out where there is one page.
-    if is_truncated.unwrap_or(false) {
+    page.uploads.iter().map(|upload| &upload.key).chain(&page.prefixes).try_for_each(|key| check_length(key))?;
+    // Some servers leave it out where there is one page. A key to go on after says that there is another.
+    if is_truncated.unwrap_or(!next_key.is_empty()) {
         if next_key.is_empty() {
             return Err(XmlError::Missing("NextKeyMarker"));
         }
@@ -108,6 +109,8 @@ mod tests {
         assert_eq!(page.uploads[0].initiated, Some("2010-11-10T20:48:33Z".parse().unwrap()));
         assert_eq!(page.next, Some(("k+".to_owned(), "u2".to_owned())));
         assert_eq!(parse_list_uploads(b"<ListMultipartUploadsResult/>"), Ok(UploadList::default()));
+        let unsaid = b"<ListMultipartUploadsResult><NextKeyMarker>k</NextKeyMarker></ListMultipartUploadsResult>";
+        assert_eq!(parse_list_uploads(unsaid).unwrap().next, Some(("k".to_owned(), String::new())));
         for broken in [
             "<ListMultipartUploadsResult><IsTruncated>true</IsTruncated></ListMultipartUploadsResult>",
             "<ListMultipartUploadsResult><Upload><Key>k</Key></Upload></ListMultipartUploadsResult>",

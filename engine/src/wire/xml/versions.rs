@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::list::{StorageClass, decode, read_prefix, size, timestamp, truth};
-use super::reader::{Cursor, XmlError};
+use super::reader::{Cursor, XmlError, check_length};
 
 /// One version of an object, or a delete marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,6 +69,7 @@ pub fn parse_list_versions(xml: &[u8]) -> Result<VersionList, XmlError> {
         }
         next_key = decode(next_key, "NextKeyMarker")?;
     }
+    page.versions.iter().map(|version| &version.key).chain(&page.prefixes).try_for_each(|key| check_length(key))?;
     if is_truncated.ok_or(XmlError::Missing("IsTruncated"))? {
         if next_key.is_empty() {
             return Err(XmlError::Missing("NextKeyMarker"));

@@ -313,3 +313,91 @@ fn a_job_that_stops_early_aborts_what_it_leaves() {
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     assert_eq!(server.count("DELETE /bucket/a?"), 2, "{:?}", server.lines());
 }
+
+/// Answers as rclone and gofakes3 do: no suffix is longer than the object, and no refusal says its size.
+fn without_sizes(object: &'static [u8], refusal: fn() -> Answer) -> Server {
+    Server::start(move |asked| {
+        Some(match (asked.range, asked.suffix()) {
+            (Some((first, _)), _) if first >= object.len() => refusal(),
+            (_, Some(length)) if length > object.len() => refusal(),
+            (None, None) => Answer::new(200, object),
+            _ => Answer::part(object, asked),
+        })
+    })
+}
+
+#[test]
+fn a_suffix_longer_than_the_object_is_all_of_it() {
+    let server = without_sizes(b"content", || Answer::refusal(416, "InvalidRange"));
+    let output = run(&server, &["cat", "s3://bucket/key", "--range", "-100"]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "content".into()), "{}", text(&output.stderr));
+    let output = run(&server, &["cat", "s3://bucket/key", "--range", "100-200"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
+    assert!(text(&output.stderr).contains("beyond the end of the object, which has 7 bytes"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn an_empty_object_is_read_where_the_refusal_says_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = without_sizes(b"", || Answer::new(416, ""));
+    let output = run(&server, &["cat", "s3://bucket/key"]);
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{}", text(&output.stderr));
+    let file = folder.path().join("file");
+    let output = run(&server, &["cp", "s3://bucket/key", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(fs::read(file).unwrap(), b"");
+}
+
+#[test]
+fn cp_and_cat_read_from_a_server_without_ranges_or_lengths() {
+    let object: Vec<u8> = (0..1_000_000u32).map(|at| (at ^ (at >> 8)) as u8).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    type Make = fn(&[u8]) -> Answer;
+    let answers: [(&str, Make); 4] = [
+        ("no ranges", |object| Answer::new(200, object)),
+        ("ranges that are announced only", |object| Answer::new(200, object).head("accept-ranges: bytes\r\n")),
+        ("no length", |object| Answer::new(200, object).chunked()),
+        ("no length, ranges announced", |object| Answer::new(200, object).head("accept-ranges: bytes\r\n").chunked()),
+    ];
+    for (name, answer) in answers {
+        let content = object.clone();
+        let server = Server::start(move |_| Some(answer(&content)));
+        let small = ["--set", "part_size=64KiB", "s3://bucket/key"];
+        let output = run(&server, &[&["cat"], &small[..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        assert!(output.stdout == object, "{name}: {} bytes", output.stdout.len());
+        let output = run(&server, &[&["cp"], &small[..], &[file.to_str().unwrap()]].concat());
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", text(&output.stderr));
+        assert!(fs::read(&file).unwrap() == object, "{name}");
+        fs::remove_file(&file).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_key_that_no_store_has_is_an_error_and_costs_no_memory() {
+    let page = |key: &str| {
+        format!(
+            "<ListBucketResult><IsTruncated>false</IsTruncated><Contents><Key>{key}</Key><Size>1</Size></Contents>\
+             </ListBucketResult>"
+        )
+    };
+    let page = page(&"k".repeat(5_000_000));
+    let server = Server::start(move |_| Some(Answer::new(200, page.clone())));
+    for command in [&["ls", "-r"][..], &["du"]] {
+        // 1 GB of addresses: with 640 bytes for each of the key's it took three times as much.
+        let output = std::process::Command::new("sh")
+            .args(["-c", "ulimit -v 1000000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_wirespeed"), "--endpoint-url", &server.endpoint])
+            .args(["--set", "max_attempts=1", "--memory", "64MiB"])
+            .args(command)
+            .arg("s3://bucket/")
+            .env("AWS_ACCESS_KEY_ID", "id")
+            .env("AWS_SECRET_ACCESS_KEY", "secret")
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{stderr}");
+        assert!(stderr.contains("more than 12288 bytes") && stderr.len() < 1000, "{stderr}");
+    }
+}

@@ -17,18 +17,28 @@ pub(crate) struct Asked {
     pub(crate) range: Option<(usize, usize)>,
 }
 
+impl Asked {
+    /// The length of a `Range` that counts from the end.
+    pub(crate) fn suffix(&self) -> Option<usize> {
+        let head = self.head.to_ascii_lowercase();
+        head.split_once("range: bytes=-")?.1.lines().next()?.trim().parse().ok()
+    }
+}
+
 /// What is sent back: a status, further heads, a body; and how long to wait before the second half of the body.
 pub(crate) struct Answer {
     status: u16,
     head: String,
     body: Vec<u8>,
     pause: Duration,
+    /// In chunks, and without a length.
+    is_chunked: bool,
 }
 
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Answer {
         // S3 names the entity tag of whatever it stores and sends.
-        Answer { status, head: "etag: \"e\"\r\n".to_owned(), body: body.into(), pause: Duration::ZERO }
+        Answer { status, head: "etag: \"e\"\r\n".to_owned(), body: body.into(), pause: Duration::ZERO, is_chunked: false }
     }
 
     /// An answer that names no entity tag.
@@ -39,7 +49,7 @@ impl Answer {
     /// The page of something that is not an S3 server.
     pub(crate) fn page() -> Answer {
         let body = b"<!DOCTYPE html><html><body>Sign in</body></html>".to_vec();
-        Answer { status: 200, head: "content-type: text/html\r\n".to_owned(), body, pause: Duration::ZERO }
+        Answer { status: 200, head: "content-type: text/html\r\n".to_owned(), body, pause: Duration::ZERO, is_chunked: false }
     }
 
     /// A refusal with an error code.
@@ -53,6 +63,14 @@ impl Answer {
         let (first, last) = asked.range.map_or((0, last), |(first, end)| (first, end.min(last)));
         let head = format!("etag: \"e\"\r\ncontent-range: bytes {first}-{last}/{}\r\n", object.len());
         Answer { head, ..Answer::new(206, &object[first..=last]) }
+    }
+
+    pub(crate) fn head(self, head: &str) -> Answer {
+        Answer { head: head.to_owned(), ..self }
+    }
+
+    pub(crate) fn chunked(self) -> Answer {
+        Answer { is_chunked: true, ..self }
     }
 
     pub(crate) fn pause(self, pause: Duration) -> Answer {
@@ -142,9 +160,9 @@ fn read(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<Asked> {
         more(stream, input)?;
     }
     input.drain(..end + length);
-    let range = header("range").map(|range| {
+    let range = header("range").and_then(|range| {
         let (first, last) = range.strip_prefix("bytes=").unwrap().split_once('-').unwrap();
-        (first.parse().unwrap(), last.parse().unwrap())
+        Some((first.parse().ok()?, last.parse().unwrap()))
     });
     let line = head.split(" HTTP/").next().unwrap().to_owned();
     Some(Asked { line, head: head.clone(), range })
@@ -158,11 +176,22 @@ fn more(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<()> {
 }
 
 fn write(stream: &mut TcpStream, answer: &Answer, head_only: bool) -> std::io::Result<()> {
-    let head =
-        format!("HTTP/1.1 {} Said\r\ncontent-length: {}\r\n{}\r\n", answer.status, answer.body.len(), answer.head);
+    let length = match answer.is_chunked {
+        true => "transfer-encoding: chunked".to_owned(),
+        false => format!("content-length: {}", answer.body.len()),
+    };
+    let head = format!("HTTP/1.1 {} Said\r\n{length}\r\n{}\r\n", answer.status, answer.head);
     stream.write_all(head.as_bytes())?;
     if head_only {
         return Ok(());
+    }
+    if answer.is_chunked {
+        for chunk in answer.body.chunks(50_000) {
+            write!(stream, "{:x}\r\n", chunk.len())?;
+            stream.write_all(chunk)?;
+            stream.write_all(b"\r\n")?;
+        }
+        return stream.write_all(b"0\r\n\r\n");
     }
     let (first, second) = answer.body.split_at(answer.body.len() / 2);
     stream.write_all(first)?;

@@ -112,8 +112,12 @@ class Objects(Buckets):
                 ]
             )
             out[place] = _cut(got[0], start or 0, end)
+        # Of a range that counts from the end, a refusal says nothing about where that is.
         return [
-            b"" if getattr(one, "status", None) == _RANGE_NOT_SATISFIABLE else one for one in out
+            b""
+            if (start or 0) > 0 and getattr(one, "status", None) == _RANGE_NOT_SATISFIABLE
+            else one
+            for (_, start, _), one in zip(wanted, out, strict=True)
         ]
 
     def _plan_cat_file(

@@ -26,6 +26,8 @@ pub(super) fn cases() -> Vec<Case> {
         case("ranges/of-an-empty-object", Cost::new(1, 2, 0), |s| Box::pin(of_an_empty_object(s))),
         case("ranges/none-is-200", Cost::new(1, 1, 0), |s| Box::pin(no_range(s))),
         case("ranges/by-the-engine", Cost::new(1, 5, 0), |s| Box::pin(by_the_engine(s))),
+        // A store that refuses such a suffix is asked twice.
+        case("ranges/suffix-beyond-the-size-by-the-engine", Cost::new(2, 4, 0), |s| Box::pin(suffixes(s))),
         case("ranges/in-parts-by-the-engine", Cost::new(5, 4, 0).and_bytes(3 * PART as u64, 3 * PART as u64), |s| {
             Box::pin(in_parts(s))
         }),
@@ -87,6 +89,17 @@ async fn by_the_engine(s: &Store) -> Checked {
     }
     let beyond = s.client.get(&s.bucket, s.key("key")).range(SIZE..).buffer().await;
     refused("a range beyond the end", beyond, &[416])?;
+    Ok(())
+}
+
+async fn suffixes(s: &Store) -> Checked {
+    let body = content(SIZE as usize, 14);
+    s.put("key", body.clone()).await?;
+    s.put("empty", Vec::new()).await?;
+    for (name, body) in [("key", &body[..]), ("empty", &[])] {
+        let object = s.client.get(&s.bucket, s.key(name)).suffix(2 * SIZE).buffer().await?;
+        ensure!(object.body == *body, "{} of {} bytes of {name} came back", object.body.len(), body.len());
+    }
     Ok(())
 }
 

@@ -261,6 +261,9 @@ fn demand(schedule: &Schedule) -> Must {
     }
     match &fault.action {
         Action::Reset | Action::Close | Action::Stall | Action::SlowHead(_) | Action::Delay(_) => Must::Succeed,
+        // Where no range was asked for it is nonsense; and any of those that are listed may meet it.
+        Action::BareStatus(416) if whole_in_one(operation) => Must::Fail(&[K::Config]),
+        Action::BareStatus(416) if operation == Op::GetManyListed => Must::End,
         Action::Status(_) | Action::BareStatus(_) | Action::ResetUpload(_) | Action::Longer(_) | Action::ResetEnd => {
             Must::Succeed
         }

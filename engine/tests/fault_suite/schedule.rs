@@ -402,6 +402,7 @@ pub fn suits(action: &Action, verb: Verb) -> bool {
         | Action::ContentRange(_)
         | Action::ShiftRange(_)
         | Action::IgnoreRange
+        | Action::BareStatus(416)
         | Action::Corrupt(_) => verb == Verb::Get,
         Action::Replace(_) => matches!(verb, Verb::Get | Verb::Head),
         // An object may be a page.
@@ -464,6 +465,8 @@ pub fn actions(draw: &mut Draw) -> Vec<Action> {
         Action::NoEtag,
         Action::Redirect("eu-west-3".to_owned()),
         Action::WrongRegion("eu-west-3".to_owned()),
+        // Of a range, without a word about the object.
+        Action::BareStatus(416),
     ]
 }
 

@@ -333,7 +333,11 @@ fn a_suffix_longer_than_the_object_is_all_of_it() {
     assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "content".into()), "{}", text(&output.stderr));
     let output = run(&server, &["cat", "s3://bucket/key", "--range", "100-200"]);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(3), 0));
-    assert!(text(&output.stderr).contains("beyond the end of the object, which has 7 bytes"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("beyond the end of the object, which has 7 bytes"),
+        "{}",
+        text(&output.stderr)
+    );
 }
 
 #[test]
@@ -388,7 +392,13 @@ fn a_key_that_no_store_has_is_an_error_and_costs_no_memory() {
     for command in [&["ls", "-r"][..], &["du"]] {
         // 1 GB of addresses: with 640 bytes for each of the key's it took three times as much.
         let output = std::process::Command::new("sh")
-            .args(["-c", "ulimit -v 1000000; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_wirespeed"), "--endpoint-url", &server.endpoint])
+            .args([
+                "-c",
+                "ulimit -v 1000000; exec \"$0\" \"$@\"",
+                env!("CARGO_BIN_EXE_wirespeed"),
+                "--endpoint-url",
+                &server.endpoint,
+            ])
             .args(["--set", "max_attempts=1", "--memory", "64MiB"])
             .args(command)
             .arg("s3://bucket/")

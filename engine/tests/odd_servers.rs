@@ -192,7 +192,11 @@ async fn a_suffix_longer_than_the_object_is_all_of_it() {
         for refusal in [invalid_range, unexplained] {
             let script = refusing(size, as_rclone, refusal);
             let client = script.client();
-            all_read(&client, every_way(&client, |client| client.get("bucket", "key").suffix(suffix)).await, &object(size));
+            all_read(
+                &client,
+                every_way(&client, |client| client.get("bucket", "key").suffix(suffix)).await,
+                &object(size),
+            );
             let items = [GetItem::new("key").suffix(suffix)];
             let (_, read) = client.get_many("bucket").items(items).unwrap().next().await.unwrap();
             assert_eq!(read.unwrap().body.to_vec(), object(size));
@@ -255,7 +259,11 @@ async fn a_range_that_a_server_refuses_is_asked_for_within_the_object() {
             let end = size as u64;
             let outcomes = every_way(&client, |client| client.get("bucket", "key").range(2..end + 100)).await;
             all_read(&client, outcomes, &bytes[2..]);
-            all_read(&client, every_way(&client, |client| client.get("bucket", "key").suffix(3)).await, &bytes[size - 3..]);
+            all_read(
+                &client,
+                every_way(&client, |client| client.get("bucket", "key").suffix(3)).await,
+                &bytes[size - 3..],
+            );
             let beyond = every_way(&client, |client| client.get("bucket", "key").range(end..end + 10)).await;
             all_fail(&client, beyond, ErrorKind::Config, "beyond the end of the object");
             let ranges = vec![("key".to_owned(), 2..end + 100)];
@@ -434,7 +442,9 @@ async fn a_head_without_a_length_is_no_empty_object() {
             match (asked.method(), range(asked)) {
                 ("HEAD", _) => send(format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n{COMMON}\r\n"), b""),
                 (_, Some(Range::Between(first, last))) if first < size => part(&object, first, (last + 1).min(size)),
-                (_, Some(_)) => send(format!("HTTP/1.1 416 R\r\nContent-Range: bytes */{size}\r\nContent-Length: 0\r\n\r\n"), b""),
+                (_, Some(_)) => {
+                    send(format!("HTTP/1.1 416 R\r\nContent-Range: bytes */{size}\r\nContent-Length: 0\r\n\r\n"), b"")
+                }
                 (_, None) => whole(&object, ""),
             }
         });
@@ -489,7 +499,10 @@ async fn what_is_longer_than_any_key_is_an_error_of_the_listing() {
             judge(client.list("bucket").delimiter("/").pages().next().await.unwrap().map(drop), is_read);
             let parallel = client.list("bucket").in_parallel().pages().next().await;
             judge(parallel.unwrap_or(Ok(wirespeed::Page::default())).map(drop), is_read);
-            assert!(script.asked().len() <= 2 + 16 && (is_read || script.asked().len() == 3), "it is not asked for again");
+            assert!(
+                script.asked().len() <= 2 + 16 && (is_read || script.asked().len() == 3),
+                "it is not asked for again"
+            );
         }
         let version = format!("<Version><Key>{text}</Key><VersionId>v</VersionId><Size>1</Size></Version>");
         let script = Script::start(move |_| listing("versions", &version));

@@ -130,11 +130,8 @@ async fn open_knowing(
                 if known.form == Form::WithoutRange && there.start > 0 {
                     drop(exchange);
                     let pin = pin.is_none().then(|| Pin::to(version));
-                    let opening = Opening {
-                        wanted: Wanted::Range(there),
-                        pin: pin.as_ref().or(opening.pin),
-                        ..opening.clone()
-                    };
+                    let opening =
+                        Opening { wanted: Wanted::Range(there), pin: pin.as_ref().or(opening.pin), ..opening.clone() };
                     let known = Known { form: Form::ByOffsets, ..known };
                     return Box::pin(open_knowing(engine, subject, opening, known, progress, kept)).await;
                 }
@@ -160,7 +157,9 @@ async fn open_knowing(
                         let opening = Opening { pin: pin.as_ref().or(opening.pin), ..opening.clone() };
                         return Box::pin(open_knowing(engine, subject, opening, known, progress, kept)).await;
                     }
-                    Err(failure) => attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?,
+                    Err(failure) => {
+                        attempts.after(engine, failure).await.map_err(|failure| subject.explain(failure.error))?
+                    }
                 }
             }
             Err(failure) if failure.error.status() == Some(416) && !whole => {

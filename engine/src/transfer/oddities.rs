@@ -16,7 +16,10 @@ impl Oddities {
     /// The server answered a request for a part of an object with the whole object.
     pub(crate) fn ignores_ranges(&self, bucket: &str) {
         self.ranges.get_or_init(|| {
-            tracing::warn!(bucket, "the server ignores Range: what comes before the bytes that are wanted is received too");
+            tracing::warn!(
+                bucket,
+                "the server ignores Range: what comes before the bytes that are wanted is received too"
+            );
         });
     }
 

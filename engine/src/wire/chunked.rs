@@ -145,12 +145,7 @@ impl ChunkedDecoder {
     ///
     /// # Errors
     /// [`ChunkedError`] when the coding is broken; `out` has the data before that.
-    pub fn decode(
-        &mut self,
-        input: &[u8],
-        out: &mut Vec<u8>,
-        most: usize,
-    ) -> Result<(usize, bool), ChunkedError> {
+    pub fn decode(&mut self, input: &[u8], out: &mut Vec<u8>, most: usize) -> Result<(usize, bool), ChunkedError> {
         let (mut consumed, mut room) = (0, most);
         loop {
             let rest = &input[consumed..];

@@ -107,7 +107,8 @@ mod tests {
         assert_eq!(first.checksum, Some(checksum));
         assert_eq!((third.number, third.size, &third.checksum), (3, 5, &None));
         assert_eq!(parse_list_parts(b"<ListPartsResult/>"), Ok(PartList::default()));
-        let unsaid = parse_list_parts(b"<ListPartsResult><NextPartNumberMarker>7</NextPartNumberMarker></ListPartsResult>");
+        let unsaid =
+            parse_list_parts(b"<ListPartsResult><NextPartNumberMarker>7</NextPartNumberMarker></ListPartsResult>");
         assert_eq!(unsaid.unwrap().next, Some(7));
     }
 

@@ -64,7 +64,10 @@ impl fmt::Display for XmlError {
             Self::Missing(element) => write!(f, "the response's XML document lacks <{element}>"),
             Self::Value(element) => write!(f, "the response's XML document has an unreadable <{element}>"),
             Self::TooLong(what, most) => {
-                write!(f, "the response's XML document has {what} of more than {most} bytes; S3's keys have at most 1,024")
+                write!(
+                    f,
+                    "the response's XML document has {what} of more than {most} bytes; S3's keys have at most 1,024"
+                )
             }
             Self::Decode(element, error) => {
                 write!(f, "the response's XML document has a wrongly url-encoded <{element}>: {error}")

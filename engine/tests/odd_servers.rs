@@ -19,6 +19,18 @@ type Outcome = (&'static str, wirespeed::Result<Vec<u8>>);
 
 /// Reads in every way that one GET has.
 async fn every_way(client: &Client, get: impl Fn(&Client) -> Get) -> Vec<Outcome> {
+    let mut outcomes = without_a_buffer_of_its_size(client, &get).await;
+    let exactly = async {
+        let begun = get(client).begin().await?;
+        let exactly = vec![0; usize::try_from(begun.length()).unwrap()];
+        begun.into_owned(exactly).await
+    };
+    outcomes.push(("begun, owned", exactly.await.map(|(bytes, length, _)| front(bytes, length))));
+    outcomes
+}
+
+/// The same but for memory that the test would have to make.
+async fn without_a_buffer_of_its_size(client: &Client, get: impl Fn(&Client) -> Get) -> Vec<Outcome> {
     let get = || get(client);
     let folder = tempfile::tempdir().unwrap();
     let mut outcomes: Vec<Outcome> = Vec::new();
@@ -35,12 +47,6 @@ async fn every_way(client: &Client, get: impl Fn(&Client) -> Get) -> Vec<Outcome
     outcomes.push(("narrow parts", in_parts(get().window(128 << 10)).await));
     let begun = async { get().begin().await?.buffer().await }.await;
     outcomes.push(("begun", begun.map(|object| object.body.to_vec())));
-    let exactly = async {
-        let begun = get().begin().await?;
-        let exactly = vec![0; usize::try_from(begun.length()).unwrap()];
-        begun.into_owned(exactly).await
-    };
-    outcomes.push(("begun, owned", exactly.await.map(|(bytes, length, _)| front(bytes, length))));
     let (bytes, runtime) = (get(), tokio::runtime::Handle::current());
     let borrowed = tokio::task::spawn_blocking(move || {
         let mut destination = vec![0; 1 << 20];
@@ -548,5 +554,29 @@ async fn a_listing_of_parts_that_goes_back_is_an_error() {
         assert_eq!(failed.kind(), ErrorKind::Protocol);
         assert!(failed.to_string().contains("no progress"), "{failed}");
         assert!(pages.next().await.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_size_that_no_memory_has_is_an_error() {
+    for size in [1 << 50, u64::MAX - 1, u64::MAX] {
+        let script = Script::start(move |asked| match range(asked) {
+            Some(Range::Between(0, last)) => {
+                let (length, size) = (last + 1, size);
+                let head = format!("Content-Length: {length}\r\nContent-Range: bytes 0-{last}/{size}\r\n{COMMON}\r\n");
+                send(format!("HTTP/1.1 206 P\r\n{head}"), &object(length))
+            }
+            // Asked for what cannot be, or for all of it.
+            _ => error(403, "AccessDenied"),
+        });
+        let client = script.client();
+        for (way, read) in without_a_buffer_of_its_size(&client, |client| client.get("bucket", "key")).await {
+            let failed = read.expect_err(way);
+            assert!(
+                matches!(failed.kind(), ErrorKind::Io | ErrorKind::Denied | ErrorKind::Config | ErrorKind::Protocol),
+                "{way}: {failed}"
+            );
+        }
+        assert_eq!(client.metrics().memory_in_use, 0, "memory leaked");
     }
 }

@@ -154,6 +154,9 @@ impl List {
     }
 
     /// The pages, fetched one ahead. Nothing is sent before the first is asked for.
+    ///
+    /// S3's keys have at most 1,024 bytes. Those of other stores may be longer; one of more than 4,096 bytes is an error of
+    /// kind [`Protocol`](ErrorKind::Protocol), and so is any other text of a page that no store sends.
     pub fn pages(self) -> Pages {
         let (bucket, list) = (self.bucket.clone(), Arc::new(self));
         let ask = move |marker| -> Sending<_> { Box::pin(Arc::clone(&list).page(marker)) };

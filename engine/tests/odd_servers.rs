@@ -156,9 +156,13 @@ fn whole(object: &[u8], more: &str) -> Vec<Act> {
 }
 
 fn part(object: &[u8], first: usize, end: usize) -> Vec<Act> {
+    part_with_status(206, object, first, end)
+}
+
+fn part_with_status(status: u16, object: &[u8], first: usize, end: usize) -> Vec<Act> {
     let (size, length, last) = (object.len(), end - first, end - 1);
     let head = format!(
-        "HTTP/1.1 206 P\r\nContent-Length: {length}\r\nContent-Range: bytes {first}-{last}/{size}\r\n{COMMON}\r\n"
+        "HTTP/1.1 {status} P\r\nContent-Length: {length}\r\nContent-Range: bytes {first}-{last}/{size}\r\n{COMMON}\r\n"
     );
     send(head, &object[first..end])
 }
@@ -310,6 +314,39 @@ async fn a_server_that_ignores_ranges_is_read_into_every_destination() {
             all_fail(&client, beyond, ErrorKind::Config, "beyond the end of the object");
         }
     }
+}
+
+/// gofakes3, and so `rclone serve s3`, answers a range with its bytes and 200.
+#[tokio::test]
+async fn a_part_with_the_status_of_a_whole_object_is_a_part() {
+    for size in [SMALL, LARGE] {
+        let bytes = object(size);
+        let script = Script::start(move |asked| {
+            let object = object(size);
+            match range(asked) {
+                None => whole(&object, ""),
+                Some(Range::Between(first, last)) => part_with_status(200, &object, first, (last + 1).min(size)),
+                Some(Range::Last(length)) => part_with_status(200, &object, size.saturating_sub(length), size),
+            }
+        });
+        let client = script.client();
+        all_read(&client, every_way(&client, |client| client.get("bucket", "key")).await, &bytes);
+        all_read(&client, every_way_of_many(&client).await, &bytes);
+        let suffix = every_way(&client, |client| client.get("bucket", "key").suffix(5)).await;
+        all_read(&client, suffix, &bytes[size - 5..]);
+        let middle = every_way(&client, |client| client.get("bucket", "key").range(3..150_000)).await;
+        all_read(&client, middle, &bytes[3..size.min(150_000)]);
+    }
+}
+
+/// MinIO's Content-Range counts from 0 to the byte before the first.
+#[tokio::test]
+async fn the_last_bytes_of_an_empty_object_are_none() {
+    let script = Script::start(|_| {
+        send(format!("HTTP/1.1 206 P\r\nContent-Length: 0\r\nContent-Range: bytes 0--1/0\r\n{COMMON}\r\n"), b"")
+    });
+    let client = script.client();
+    all_read(&client, every_way(&client, |client| client.get("bucket", "key").suffix(5)).await, b"");
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ impl Check {
     pub(crate) fn of(head: &ResponseHead<'_>, single: bool, asked: bool) -> Check {
         let check = Check { known: OnceLock::new(), sums: Mutex::default(), single };
         // A range's checksum, where there is one, may be that of an uploaded part.
-        if head.status == 200 {
+        if head.status == 200 && !head.is_part() {
             match Checksum::in_head(head) {
                 None if !asked => {}
                 told => check.learn(told),

@@ -106,7 +106,7 @@ async fn open_knowing(
             if let Some(pin) = pin {
                 pin.accept(head, size)?;
             }
-            if !whole && head.status == 200 && size > *part {
+            if !whole && !head.is_part() && size > *part {
                 engine.oddities.ignores_ranges(&subject.bucket);
             }
             if whole && arriving.end > *part && takes_ranges(head) {

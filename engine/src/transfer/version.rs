@@ -112,7 +112,7 @@ pub(crate) struct Accepted {
 
 /// Returns whether the answer is a whole object whose size its head does not say.
 pub(crate) fn is_unmeasured(head: &ResponseHead<'_>) -> bool {
-    head.status == 200 && !matches!(head.body, BodyLength::Length(_))
+    head.status == 200 && !head.is_part() && !matches!(head.body, BodyLength::Length(_))
 }
 
 /// Checks that an answer holds what was asked for: `asked`, cut at the object's end.
@@ -127,7 +127,7 @@ pub(crate) fn accept_range(
     version: Option<&Version>,
 ) -> Result<Accepted, Failure> {
     let accepted = match (head.status, head.content_range) {
-        (206, Some(range)) => {
+        (200 | 206, Some(range)) if head.is_part() => {
             let size = range
                 .total
                 .ok_or_else(|| wrong("the server does not say the object's size in Content-Range".to_owned()))?;
@@ -142,7 +142,8 @@ pub(crate) fn accept_range(
             }
             Accepted { range: expected, size }
         }
-        (206, None) => {
+        (206, _) if head.unsatisfied_range == Some(0) => Accepted { range: 0..0, size: 0 },
+        (206, _) => {
             return Err(wrong("the server sent part of the object without Content-Range".to_owned()));
         }
         (200, _) => match (head.body, measured) {

@@ -88,6 +88,13 @@ impl<'a> ResponseHead<'a> {
     pub fn header(&self, name: &str) -> Option<&'a [u8]> {
         self.headers().find(|header| header.0.eq_ignore_ascii_case(name)).map(|header| header.1)
     }
+
+    /// Returns whether the body is a part of the object: status 206, or a 200 whose `Content-Range` does not name all of
+    /// it (gofakes3, and so `rclone serve s3`, answers ranges with 200).
+    pub fn is_part(&self) -> bool {
+        let is_whole = |range: ContentRange| range.first == 0 && range.total == range.last.checked_add(1);
+        self.status == 206 || self.status == 200 && self.content_range.is_some_and(|range| !is_whole(range))
+    }
 }
 
 /// Walks over the headers of a [`ResponseHead`]. The head was checked when it was parsed, so that finding
@@ -271,7 +278,8 @@ fn take_content_range(head: &mut ResponseHead<'_>, value: &[u8]) -> Result<(), R
     Ok(())
 }
 
-/// `bytes 0-9/10`, `bytes 0-9/*`, or (as `Err`) the total of `bytes */10`.
+/// `bytes 0-9/10`, `bytes 0-9/*`, or (as `Err`) the total of `bytes */10`. MinIO answers the last bytes of an empty object
+/// with `bytes 0--1/0`, which is read as `bytes */0`.
 fn parse_content_range(value: &[u8]) -> Option<Result<ContentRange, u64>> {
     let (unit, rest) = value.split_at_checked(6)?;
     if !unit.eq_ignore_ascii_case(b"bytes ") {
@@ -280,7 +288,7 @@ fn parse_content_range(value: &[u8]) -> Option<Result<ContentRange, u64>> {
     let slash = memchr::memchr(b'/', rest)?;
     let (range, total) = (&rest[..slash], &rest[slash + 1..]);
     let total = if total == b"*" { None } else { Some(number(total)?) };
-    if range == b"*" {
+    if range == b"*" || (range == b"0--1" && total == Some(0)) {
         return total.map(Err);
     }
     let dash = memchr::memchr(b'-', range)?;

@@ -123,6 +123,24 @@ fn content_ranges_are_checked() {
     assert_eq!(refused("content-range: bytes 1-2/3\r\ncontent-range: bytes 1-2/3\r\n"), ResponseError::ContentRange);
     let head = "HTTP/1.1 416 Range\r\ncontent-range: bytes */0\r\ncontent-length: 0\r\n\r\n";
     assert_eq!((whole(head).unsatisfied_range, whole(head).content_range), (Some(0), None));
+    let head = "HTTP/1.1 206 Part\r\ncontent-range: bytes 0--1/0\r\ncontent-length: 0\r\n\r\n";
+    assert_eq!((whole(head).unsatisfied_range, whole(head).content_range), (Some(0), None));
+}
+
+#[test]
+fn a_part_is_told_from_a_whole_object() {
+    let is_part = |status: u16, range: &str| {
+        let head = format!("HTTP/1.1 {status} Said\r\n{range}content-length: 4\r\n\r\n");
+        whole(&head).is_part()
+    };
+    assert!(is_part(206, "content-range: bytes 2-5/10\r\n"));
+    assert!(is_part(206, "content-range: bytes 0-3/4\r\n"));
+    assert!(is_part(206, ""));
+    assert!(is_part(200, "content-range: bytes 2-5/10\r\n"));
+    assert!(is_part(200, "content-range: bytes 0-3/10\r\n"));
+    assert!(is_part(200, "content-range: bytes 0-3/*\r\n"));
+    assert!(!is_part(200, "content-range: bytes 0-3/4\r\n"));
+    assert!(!is_part(200, ""));
 }
 
 #[test]

@@ -38,7 +38,13 @@ pub(crate) struct Answer {
 impl Answer {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Answer {
         // S3 names the entity tag of whatever it stores and sends.
-        Answer { status, head: "etag: \"e\"\r\n".to_owned(), body: body.into(), pause: Duration::ZERO, is_chunked: false }
+        Answer {
+            status,
+            head: "etag: \"e\"\r\n".to_owned(),
+            body: body.into(),
+            pause: Duration::ZERO,
+            is_chunked: false,
+        }
     }
 
     /// An answer that names no entity tag.
@@ -49,7 +55,13 @@ impl Answer {
     /// The page of something that is not an S3 server.
     pub(crate) fn page() -> Answer {
         let body = b"<!DOCTYPE html><html><body>Sign in</body></html>".to_vec();
-        Answer { status: 200, head: "content-type: text/html\r\n".to_owned(), body, pause: Duration::ZERO, is_chunked: false }
+        Answer {
+            status: 200,
+            head: "content-type: text/html\r\n".to_owned(),
+            body,
+            pause: Duration::ZERO,
+            is_chunked: false,
+        }
     }
 
     /// A refusal with an error code.

@@ -112,6 +112,9 @@ def test_a_copy_can_keep_the_etag_of_an_upload_in_parts(s3fs: S3FileSystem, buck
     assert s3fs.cat(f"{bucket}/copy2") == data
     with pytest.raises(FileNotFoundError):
         s3fs.copy([f"{bucket}/none"], [f"{bucket}/copy3"], preserve_etag=True)
+    s3fs.mv(f"{bucket}/parts", f"{bucket}/moved", preserve_etag=True)
+    assert s3fs.info(f"{bucket}/moved")["ETag"] == etag
+    assert not s3fs.exists(f"{bucket}/parts")
 
 
 def _as_given(fs: S3FileSystem) -> dict[str, Any]:

@@ -202,18 +202,37 @@ class Uploads(Requests):
     cp_file, _cp_file = both(_plan_cp_file)
 
     def _plan_copies(
-        self, places: Sequence[tuple[Place, Place]], given: Mapping[str, Any]
+        self,
+        places: Sequence[tuple[Place, Place]],
+        given: Mapping[str, Any],
+        confirm: bool = False,
     ) -> Plan[list[Any]]:
         kept = {name: value for name, value in given.items() if name != "preserve_etag"}
         if not given.get("preserve_etag"):
-            return (yield from super()._plan_copies(places, kept))
+            return (yield from super()._plan_copies(places, kept, confirm))
         out: list[Any] = []
         for source, target in places:
             try:
-                out.append((yield from self._plan_copy_with_etag(source, target, kept)))
+                yield from self._plan_copy_with_etag(source, target, kept)
+                if confirm:
+                    yield from self._plan_confirm(source, target)
+                out.append(None)
             except Exception as error:
                 out.append(error)
         return out
+
+    def _plan_confirm(self, source: Place, target: Place) -> Plan[None]:
+        """Compares a copy with its source by size and ETag.
+
+        Raises:
+            OSError: they differ.
+        """
+        wanted, found = (yield from self._plan_head(source)), (yield from self._plan_head(target))
+        if (wanted["size"], wanted["ETag"]) != (found["size"], found["ETag"]):
+            raise OSError(
+                f"{target.uri} differs from {source.uri} after the copy; compare the two, then "
+                "copy again without preserve_etag"
+            )
 
     def _plan_copy_with_etag(
         self, source: Place, target: Place, given: Mapping[str, Any]

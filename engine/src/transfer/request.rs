@@ -486,12 +486,10 @@ pub(crate) fn head_only<H>(_document: Vec<u8>, head: H) -> Result<H, XmlError> {
 pub(crate) fn unreadable(error: XmlError) -> Failure {
     match error {
         XmlError::Service(body) => failed_inside_success(*body),
-        error @ XmlError::TooLong(..) => {
-            Failure::never(Error::new(ErrorKind::Protocol, "the server's answer cannot be read").with_source(error))
-        }
         error => {
+            let is_final = matches!(error, XmlError::TooLong(..));
             let error = Error::new(ErrorKind::Protocol, "the server's answer cannot be read").with_source(error);
-            Failure::backoff(error.with_hint(CHECK_ENDPOINT))
+            if is_final { Failure::never(error) } else { Failure::backoff(error.with_hint(CHECK_ENDPOINT)) }
         }
     }
 }

@@ -38,6 +38,7 @@ def test_an_arrow_the_wrong_way_is_found(name, source, room):
         ("client.rs", "use crate::transfer::get; use crate::{net, wire::{sign, head}};"),
         ("transfer/get.rs", "use super::put::Put; use crate::pace::Slot; use tokio::net;"),
         ("net/pool.rs", "mod tests { use super::*; use crate::pace::Slot; }"),
+        ("net/pool.rs", "fn f<'a>() -> impl Future + use<'a> { x }; use crate::pace::Slot;"),
         ("wire/sign.rs", "use super::head::Head; use crate::error::Error;"),
         ("wire/sign.rs", "// use crate::net::Pool;\n/// crate::net\nfn f() {}"),
         ("wire/sign.rs", 'const A: &str = "crate::net::Pool"; const B: &str = r#"tokio::"#;'),

@@ -54,7 +54,7 @@ def test_the_tree_is_complete() -> None:
 def test_what_a_server_says_commands_no_terminal() -> None:
     evil = b"\x1b]0;owned\x07\xc2\x9b2J"
     body = b"<Error><Code>C%s</Code><Message>a&#10;%s%s</Message><RequestId>R%s</RequestId></Error>"
-    body %= (evil, evil, b"x" * 30_000, evil)
+    body %= (evil, evil, b"x" * 10_000, evil)
     head = b"HTTP/1.1 400 X\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body)
     with endpoints.answering(head + body) as url:
         client = wirespeed.Client(endpoint_url=url, region="us-east-1", anonymous=True)

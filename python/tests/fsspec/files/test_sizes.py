@@ -193,14 +193,15 @@ def test_an_object_without_an_etag_that_is_cut_is_not_read_short(
 ) -> None:
     path = f"{bucket}/k"
     fs.pipe_file(path, bytes(10 * MIB))
+    s3 = server.boto3()  # which takes a write without an ETag for done
     with server.misbehaving({"action": "no-etag", "bucket": bucket}):
         with fs.open(path, cache_type=cache_type) as file:
             assert file.details["ETag"] == ""
-            fs.pipe_file(path, bytes(MIB + 5))
+            s3.put_object(Bucket=bucket, Key="k", Body=bytes(MIB + 5))
             file.seek(MIB)
             with pytest.raises(FileExpired, match=rf"ended at byte {MIB + 5}|changed"):
                 file.read(length) if length != 10 else file.readinto(bytearray(10))
         with fs.open(path, cache_type=cache_type) as file:
-            fs.pipe_file(path, bytes(10))
+            s3.put_object(Bucket=bucket, Key="k", Body=bytes(10))
             with pytest.raises(FileExpired, match=r"ended at byte 10|changed"):
                 file.readinto(bytearray(20))

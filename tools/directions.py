@@ -138,7 +138,8 @@ def paths(source: str) -> Iterator[tuple[list[str], list[str], int]]:
             if braces:
                 braces.pop()
             at += 1
-        elif word == "use" and follows != "<":  # `impl Trait + use<'a>` captures, and imports nothing
+        # `impl Trait + use<'a>` captures, and imports nothing.
+        elif word == "use" and follows != "<":
             found, at = _use_tree(toks, at + 1, [])
             for path in found:
                 yield inside, path, line

@@ -92,7 +92,7 @@ class Writer:
         return out
 
     def operation(self, operation: Any) -> dict[str, Any]:
-        """How one operation is asked for and answered."""
+        """The request and the answer of one operation."""
         path = operation.http["requestUri"]
         where, _, query = path.partition("?")
         out: dict[str, Any] = {"method": operation.http["method"], "path": where.count("{")}

@@ -15,7 +15,7 @@ const NAMED: usize = 10;
 /// Removes everything under the prefix, which is all of the bucket when it is empty.
 ///
 /// # Errors
-/// What is left in spite of that, and why where a request was refused.
+/// The names of what is left in spite of that, with the reason where a request was refused.
 pub(crate) async fn prefix(client: &Client, bucket: &str, prefix: &str) -> Result<(), String> {
     let removed = remove(client, bucket, prefix).await;
     let why = removed.err().map(|error| format!(": {error}")).unwrap_or_default();

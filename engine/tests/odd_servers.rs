@@ -117,6 +117,18 @@ fn all_read(client: &Client, outcomes: Vec<Outcome>, expected: &[u8]) {
     assert_eq!(client.metrics().memory_in_use, 0, "memory leaked");
 }
 
+/// Reads all of the object, its last bytes and some in the middle in every way.
+async fn all_and_some_read(client: &Client, bytes: &[u8]) {
+    all_read(client, every_way(client, |client| client.get("bucket", "key")).await, bytes);
+    all_read(client, every_way_of_many(client).await, bytes);
+    let suffix = every_way(client, |client| client.get("bucket", "key").suffix(70_000)).await;
+    all_read(client, suffix, &bytes[bytes.len().saturating_sub(70_000)..]);
+    if bytes.len() > 3 {
+        let middle = every_way(client, |client| client.get("bucket", "key").range(3..150_000)).await;
+        all_read(client, middle, &bytes[3..bytes.len().min(150_000)]);
+    }
+}
+
 #[track_caller]
 fn all_fail(client: &Client, outcomes: Vec<Outcome>, kind: ErrorKind, says: &str) {
     for (way, read) in outcomes {
@@ -128,7 +140,7 @@ fn all_fail(client: &Client, outcomes: Vec<Outcome>, kind: ErrorKind, says: &str
     assert_eq!(client.metrics().memory_in_use, 0, "memory leaked");
 }
 
-/// What a `Range` header asks for.
+/// The bytes that a `Range` header asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Range {
     Between(usize, usize),
@@ -296,13 +308,8 @@ async fn a_server_that_ignores_ranges_is_read_into_every_destination() {
             let bytes = object(size);
             let script = Script::start(move |_| whole(&object(size), more));
             let client = script.client();
-            all_read(&client, every_way(&client, |client| client.get("bucket", "key")).await, &bytes);
-            all_read(&client, every_way_of_many(&client).await, &bytes);
-            let suffix = every_way(&client, |client| client.get("bucket", "key").suffix(70_000)).await;
-            all_read(&client, suffix, &bytes[size.saturating_sub(70_000)..]);
+            all_and_some_read(&client, &bytes).await;
             if size > 0 {
-                let middle = every_way(&client, |client| client.get("bucket", "key").range(3..150_000)).await;
-                all_read(&client, middle, &bytes[3..size.min(150_000)]);
                 let ranges = vec![("key".to_owned(), 3..6), ("key".to_owned(), 5..7)];
                 let mut read = client.get_ranges("bucket").buffers(ranges).unwrap();
                 while let Some((index, read)) = read.next().await {
@@ -330,12 +337,9 @@ async fn a_part_with_the_status_of_a_whole_object_is_a_part() {
             }
         });
         let client = script.client();
-        all_read(&client, every_way(&client, |client| client.get("bucket", "key")).await, &bytes);
-        all_read(&client, every_way_of_many(&client).await, &bytes);
+        all_and_some_read(&client, &bytes).await;
         let suffix = every_way(&client, |client| client.get("bucket", "key").suffix(5)).await;
         all_read(&client, suffix, &bytes[size - 5..]);
-        let middle = every_way(&client, |client| client.get("bucket", "key").range(3..150_000)).await;
-        all_read(&client, middle, &bytes[3..size.min(150_000)]);
     }
 }
 
@@ -384,7 +388,7 @@ async fn a_whole_object_that_breaks_off_is_gone_on_with() {
     all_read(&client, every_way(&client, |client| client.get("bucket", "key")).await, &object(LARGE));
 }
 
-/// How a server ends a body whose length it does not announce.
+/// The end of a body whose length the server does not announce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Chunked,
@@ -439,14 +443,7 @@ async fn an_object_of_unknown_length_is_read_into_every_destination() {
             let script = unmeasured(size, end, announced, 0);
             let client = script.client();
             let bytes = object(size);
-            all_read(&client, every_way(&client, |client| client.get("bucket", "key")).await, &bytes);
-            all_read(&client, every_way_of_many(&client).await, &bytes);
-            let suffix = every_way(&client, |client| client.get("bucket", "key").suffix(70_000)).await;
-            all_read(&client, suffix, &bytes[size.saturating_sub(70_000)..]);
-            if size > 0 {
-                let middle = every_way(&client, |client| client.get("bucket", "key").range(3..150_000)).await;
-                all_read(&client, middle, &bytes[3..size.min(150_000)]);
-            }
+            all_and_some_read(&client, &bytes).await;
         }
     }
 }
@@ -505,93 +502,6 @@ async fn a_head_without_a_length_is_no_empty_object() {
     let failed = script.client().head("bucket", "key").await.unwrap_err();
     assert_eq!(failed.kind(), ErrorKind::Integrity);
     assert!(failed.to_string().contains("does not say how long the object is"), "{failed}");
-}
-
-/// The only page of a listing of objects, versions or uploads.
-fn listing(kind: &str, entry: &str) -> Vec<Act> {
-    let root = match kind {
-        "list" => "ListBucketResult",
-        "versions" => "ListVersionsResult",
-        _ => "ListMultipartUploadsResult",
-    };
-    let page = format!("<{root}><EncodingType>url</EncodingType><IsTruncated>false</IsTruncated>{entry}</{root}>");
-    send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", page.len()), page.as_bytes())
-}
-
-#[tokio::test]
-async fn what_is_longer_than_any_key_is_an_error_of_the_listing() {
-    let long = |length: usize| "k".repeat(length);
-    for (text, is_read) in [
-        (long(1024), true),
-        (long(4096), true),
-        ("%6B".repeat(4096), true),
-        (long(4097), false),
-        ("%6B".repeat(4097), false),
-        ("&amp;".repeat(4097), false),
-        (long(1_000_000), false),
-        (format!("<![CDATA[{}]]>", long(1_000_000)), false),
-    ] {
-        for entry in [
-            format!("<Contents><Key>{text}</Key><Size>1</Size></Contents>"),
-            format!("<Contents x=\"\"><Key>{text}</Key><Size>1</Size></Contents>"),
-            format!("<CommonPrefixes><Prefix>{text}</Prefix></CommonPrefixes>"),
-        ] {
-            let script = Script::start(move |_| listing("list", &entry));
-            let client = script.client();
-            judge(client.list("bucket").pages().next().await.unwrap().map(drop), is_read);
-            judge(client.list("bucket").delimiter("/").pages().next().await.unwrap().map(drop), is_read);
-            let parallel = client.list("bucket").in_parallel().pages().next().await;
-            judge(parallel.unwrap_or(Ok(wirespeed::Page::default())).map(drop), is_read);
-            assert!(
-                script.asked().len() <= 2 + 16 && (is_read || script.asked().len() == 3),
-                "it is not asked for again"
-            );
-        }
-        let version = format!("<Version><Key>{text}</Key><VersionId>v</VersionId><Size>1</Size></Version>");
-        let script = Script::start(move |_| listing("versions", &version));
-        judge(script.client().list("bucket").versions().next().await.unwrap().map(drop), is_read);
-        let upload = format!("<Upload><Key>{text}</Key><UploadId>u</UploadId></Upload>");
-        let script = Script::start(move |_| listing("uploads", &upload));
-        judge(script.client().list_uploads("bucket").pages().next().await.unwrap().map(drop), is_read);
-    }
-    // Neither is any other text that is kept.
-    for field in ["ETag", "StorageClass"] {
-        let text = long(1_000_000);
-        let entry = format!("<Contents><Key>k</Key><Size>1</Size><{field}>{text}</{field}></Contents>");
-        let script = Script::start(move |_| listing("list", &entry));
-        judge(script.client().list("bucket").pages().next().await.unwrap().map(drop), false);
-    }
-}
-
-#[track_caller]
-fn judge(listed: wirespeed::Result<()>, is_read: bool) {
-    match listed {
-        Ok(()) => assert!(is_read, "it was read"),
-        Err(error) => {
-            assert!(!is_read && error.kind() == ErrorKind::Protocol, "{error}");
-            let text = format!("{error}");
-            assert!(text.contains("more than") && text.contains("bucket"), "{text}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn a_listing_of_parts_that_goes_back_is_an_error() {
-    for next in [1, 3] {
-        let script = Script::start(move |_| {
-            let page = format!(
-                "<ListPartsResult><IsTruncated>true</IsTruncated><NextPartNumberMarker>{next}</NextPartNumberMarker>\
-                 </ListPartsResult>"
-            );
-            send(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", page.len()), page.as_bytes())
-        });
-        let mut pages = script.client().list_parts("bucket", "key", "upload").pages();
-        pages.next().await.unwrap().unwrap();
-        let failed = pages.next().await.unwrap().unwrap_err();
-        assert_eq!(failed.kind(), ErrorKind::Protocol);
-        assert!(failed.to_string().contains("no progress"), "{failed}");
-        assert!(pages.next().await.is_none());
-    }
 }
 
 #[tokio::test]

@@ -362,7 +362,7 @@ async fn what_a_server_says_commands_no_terminal() {
     }
 }
 
-/// Whether another process may take the port meanwhile does not matter: it is refused or reset either way.
+/// Returns a free port. If another process takes it meanwhile, connections fail all the same.
 fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -9,7 +9,7 @@ use wirespeed_fuzz::wire::xml::{
     parse_list_uploads, parse_list_versions, parse_tagging, write_delete_objects,
 };
 
-/// Whether the document begins as a web page does.
+/// Returns whether the document begins as a web page does.
 fn is_html(data: &[u8]) -> bool {
     let begins =
         |with: &[u8]| data.trim_ascii_start().get(..with.len()).is_some_and(|head| head.eq_ignore_ascii_case(with));

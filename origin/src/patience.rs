@@ -1,4 +1,4 @@
-//! How long a client may keep its connection waiting.
+//! Limits on the time that a client may keep its connection waiting.
 //!
 //! S3 closes connections on which nothing happens, after some 20 to 60 seconds. Without that, clients that never
 //! finish a request hold a connection each for ever.

@@ -1,4 +1,4 @@
-//! What a request is refused for by its head alone, before any of its body is read: its size, headers that its
+//! Refusals by the head of a request alone, before any of its body is read: its size, headers that its
 //! signature does not cover, and a region that is none.
 
 use http::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderValue};

@@ -122,7 +122,7 @@ impl Way {
         &self.settings
     }
 
-    /// Whether the source is removed when it has been transferred.
+    /// Returns whether the source is removed after its transfer.
     pub(super) fn removes_source(&self) -> bool {
         self.exactly
     }

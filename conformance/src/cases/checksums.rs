@@ -133,7 +133,7 @@ async fn composite(s: &Store) -> Checked {
     composite_told(s).await
 }
 
-/// Who completes the upload may promise the sum of the sums, as minio-go does.
+/// The client may promise the composite checksum when it completes the upload, as minio-go does.
 async fn composite_promised(s: &Store) -> Checked {
     let (upload, part) = of_one_part(s).await?;
     let promised = base64(&Sha256::digest(Sha256::digest(BODY)));

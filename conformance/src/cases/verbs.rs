@@ -98,7 +98,7 @@ async fn presigned_expired(s: &Store) -> Checked {
     Ok(())
 }
 
-/// What the signature does not cover, the holder of the URL could have made up.
+/// A header that the signature does not cover could be the invention of whoever holds the URL.
 async fn presigned_and_more(s: &Store) -> Checked {
     let url = s.client.presign(&s.bucket, s.key("key")).put().await?;
     let put = by_url(s, Method::Put, "key", &url).header("x-amz-meta-role", "admin").body("content").send().await;

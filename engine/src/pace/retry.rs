@@ -29,7 +29,7 @@ const LONGEST_CAP: Duration = Duration::from_secs(20);
 const FIRST_OUTAGE_CAP: Duration = Duration::from_millis(200);
 const LONGEST_OUTAGE_CAP: Duration = Duration::from_secs(4);
 
-/// How long an outage is waited for: longer than the attempts of one request take by default.
+/// The longest outage that is waited for: longer than the attempts of one request take by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Failures that are farther apart belong to different outages.
 const FORGETTING: Duration = Duration::from_secs(30);

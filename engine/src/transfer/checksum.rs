@@ -71,7 +71,7 @@ pub enum Unverified {
     Composite,
     /// It keeps a SHA-256, which cannot be combined from parts that arrive in any order.
     NotCombinable,
-    /// What it says is the object's checksum cannot be one of that algorithm.
+    /// The server's checksum of the object cannot be one of the algorithm that it names.
     Malformed,
     /// It did not say: the HEAD was refused (it is a permission of its own), failed, or was too slow.
     NotTold,

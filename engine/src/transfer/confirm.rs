@@ -45,7 +45,7 @@ pub(super) async fn confirm(engine: &Arc<Engine>, subject: &Subject, size: Optio
     }
 }
 
-/// Whether two entity tags are the same: some servers write one with quotes in one place and without in another.
+/// Returns whether two entity tags are the same: some servers write one with quotes in one place and without in another.
 pub(super) fn is_same(one: &str, other: &str) -> bool {
     one.trim_matches('"') == other.trim_matches('"')
 }

@@ -1,4 +1,4 @@
-//! How a download learns what it reads: the first request, and the others that take its place when its answer says
+//! The beginning of a download, which learns what it reads: the first request, and the others that take its place when its answer says
 //! too little.
 //!
 //! Usually there is one request, for the first part, whatever the object's size turns out to be. Three answers to it
@@ -29,10 +29,10 @@ use crate::net::{BodyLeft, Connection};
 use crate::wire::request::Method;
 use crate::wire::response::{BodyLength, ResponseHead};
 
-/// How much of a body of unknown length is received at a time while it is counted.
+/// Bytes of a body of unknown length that are received at a time while it is counted.
 const COUNTED_AT_ONCE: u64 = 256 << 10;
 
-/// What earlier answers said too little of.
+/// The facts that earlier answers left open.
 #[derive(Clone, Copy, Default)]
 struct Known {
     form: Form,
@@ -40,7 +40,7 @@ struct Known {
     size: Option<u64>,
 }
 
-/// How the first request asks.
+/// The form of the first request.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Form {
     #[default]

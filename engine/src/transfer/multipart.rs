@@ -250,7 +250,7 @@ impl Completing<'_> {
     }
 }
 
-/// Whether an object's entity tag is the one that follows from those of its parts.
+/// Returns whether an object's entity tag is the one that follows from those of its parts.
 fn follows(etag: &str, parts: &[SentPart]) -> bool {
     etag_of_parts(parts.iter().map(|part| part.etag.as_str())).is_some_and(|made| is_same(&made, etag))
 }

@@ -1,4 +1,4 @@
-//! What a server was seen to do otherwise than S3, of which its user is warned once per client.
+//! Deviations of a server from S3 of which the user is warned once per client.
 
 use std::sync::OnceLock;
 

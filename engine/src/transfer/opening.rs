@@ -113,7 +113,7 @@ impl Opening<'_> {
             }
     }
 
-    /// Whether an answer comes from another version than the one that was listed, or does not say which: some servers do
+    /// Returns whether an answer comes from another version than the one that was listed, or does not say which: some servers do
     /// not look at `If-Match`, and some write a tag with quotes in one place and without in another.
     pub(super) fn is_another(&self, head: &ResponseHead<'_>) -> bool {
         match (self.listed_etag, head.etag) {

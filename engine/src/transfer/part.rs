@@ -58,7 +58,7 @@ pub(crate) struct Source {
     pub(crate) version: Version,
     pub(crate) progress: Option<Progress>,
     pub(crate) check: Check,
-    /// What is left of whole objects that came where a part was asked for: a later part goes on with it.
+    /// The rest of whole objects that came where a part was asked for: a later part goes on with it.
     left_over: Mutex<Vec<Answer>>,
 }
 

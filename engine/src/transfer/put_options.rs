@@ -176,7 +176,7 @@ pub(crate) struct Written {
     pub(crate) object: Fields,
     /// With PutObject, CompleteMultipartUpload and CopyObject.
     pub(crate) conditions: Fields,
-    /// Whether an answer that proves nothing is not enough.
+    /// Requires proof that the object is stored: an answer alone is not enough.
     pub(crate) confirm: bool,
 }
 

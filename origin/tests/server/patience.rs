@@ -21,7 +21,7 @@ async fn connected(server: &Running, sent: &str) -> TcpStream {
     stream
 }
 
-/// What comes before the server closes the connection, and when it does.
+/// Returns the bytes that come before the server closes the connection, and when it closes.
 async fn until_closed(mut stream: TcpStream) -> (String, Duration) {
     let (began, mut received) = (Instant::now(), Vec::new());
     // A reset is as good an end.

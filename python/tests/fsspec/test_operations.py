@@ -17,7 +17,7 @@ from wirespeed.fsspec import operations
 
 @dataclass
 class Answer:
-    """What `wirespeed.Client.raw` returns."""
+    """The result of `wirespeed.Client.raw`."""
 
     body: bytes = b""
     status: int = 200

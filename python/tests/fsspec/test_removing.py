@@ -1,4 +1,4 @@
-"""What removing returns, and what is said of what could not be removed."""
+"""The results of removing, and the errors that name what could not be removed."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ class SSEParams:
     """As s3fs's class of this name."""
 
     def to_kwargs(self) -> dict[str, str]:
-        """What is given."""
+        """The value that is given."""
         return {"ServerSideEncryption": "AES256"}
 
 

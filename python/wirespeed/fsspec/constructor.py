@@ -246,7 +246,7 @@ class Constructor(WirespeedFileSystem):
 
     @property
     def default_cache_type(self) -> str:
-        """How files read ahead where ``open`` is given no ``cache_type``."""
+        """The read-ahead of files where ``open`` is given no ``cache_type``."""
         return self.options.default_cache_type
 
     @property

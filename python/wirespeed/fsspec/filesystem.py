@@ -210,7 +210,7 @@ class WirespeedFileSystem(Described):
         )
 
     def _is_there(self, path: str) -> bool:
-        """Whether there is an object; not where that may not be asked, and the write finds out."""
+        """Returns whether there is an object; False where HEAD is denied: the write finds out."""
         try:
             return self.exists(path, refresh=True)
         except PermissionError:

@@ -144,7 +144,7 @@ _WRITE = {
     "RequestPayer": "request_payer",
     "ExpectedBucketOwner": "expected_bucket_owner",
 }
-_DESCRIBES = (
+DESCRIBES = (
     "ContentType",
     "ContentEncoding",
     "ContentDisposition",
@@ -156,7 +156,7 @@ _DESCRIBES = (
     "Tagging",
 )
 # Where a copy says one of these, the server replaces what the source is described with.
-_DESCRIBING = frozenset({*_DESCRIBES, *(_WRITE[name] for name in _DESCRIBES)})
+_DESCRIBING = frozenset({*DESCRIBES, *(_WRITE[name] for name in DESCRIBES)})
 _COPY = {
     **_WRITE,
     "MetadataDirective": "metadata_directive",

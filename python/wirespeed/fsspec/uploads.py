@@ -19,6 +19,7 @@ from ..errors import WirespeedError
 from .core import Place
 from .objects import raise_first
 from .operations import needed
+from .options import DESCRIBES
 from .requests import Requests
 from .steps import Plan, both
 
@@ -27,16 +28,7 @@ _PART_LEAST = 5 << 20
 _PART_MOST = 5 << 30
 _PARTS_MOST = 10_000
 # Parameters of an answer to HEAD that describe an object, and go with a copy of it.
-_DESCRIBES = (
-    "ContentType",
-    "ContentEncoding",
-    "ContentDisposition",
-    "ContentLanguage",
-    "CacheControl",
-    "Expires",
-    "WebsiteRedirectLocation",
-    "Metadata",
-)
+_DESCRIBES = tuple(name for name in DESCRIBES if name != "Tagging")
 
 
 class Uploads(Requests):

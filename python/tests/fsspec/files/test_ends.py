@@ -1,4 +1,4 @@
-"""How writing ends: stored, refused, discarded, too late, in a transaction."""
+"""The ends of writing: stored, refused, discarded, too late, in a transaction."""
 
 from __future__ import annotations
 

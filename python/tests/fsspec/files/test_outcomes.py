@@ -1,5 +1,5 @@
-"""What writing returns, and the names of an open file: as s3fs's, compared by hand with its release
-2026.9.0. docs/python/from-s3fs.md has the differences."""
+"""The results of writing, and the names of an open file: as s3fs's, compared by hand with
+release 2026.9.0. docs/python/from-s3fs.md has the differences."""
 
 from __future__ import annotations
 
